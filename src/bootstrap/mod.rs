@@ -1,0 +1,3 @@
+//! From configuration to a connected ring.
+
+pub mod config;

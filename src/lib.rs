@@ -1,0 +1,13 @@
+//! libring: a ring of processes that reduce and exchange arrays over TCP, behind a C ABI.
+//!
+//! Programs use the C header `ring.h`, which is generated from [`ffi`]; ARCHITECTURE.md says how
+//! the modules fit together. The Rust items are public for this project's own tests and promise
+//! no stability.
+
+pub mod bootstrap;
+pub mod dtype;
+pub mod error;
+pub mod kernels;
+pub mod log;
+pub mod memory;
+pub mod plan;
