@@ -78,10 +78,7 @@ impl Dtype {
 
     /// True for the types whose arithmetic rounds.
     pub fn is_floating(self) -> bool {
-        matches!(
-            self,
-            Dtype::Float16 | Dtype::Float32 | Dtype::Float64 | Dtype::Bfloat16 | Dtype::Complex64
-        )
+        matches!(self, Dtype::Float16 | Dtype::Float32 | Dtype::Float64 | Dtype::Bfloat16 | Dtype::Complex64)
     }
 
     /// Whether the reduction is defined for this type: a mean needs division, the bit operations

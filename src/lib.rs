@@ -6,8 +6,13 @@
 
 pub mod bootstrap;
 pub mod dtype;
+pub mod engine;
 pub mod error;
+pub mod group;
 pub mod kernels;
+pub mod link;
 pub mod log;
 pub mod memory;
 pub mod plan;
+pub mod sys;
+pub mod wire;

@@ -12,6 +12,17 @@ pub struct Address {
     pub port: u16,
 }
 
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.host {
+            Host::Ip(std::net::IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port),
+            Host::Ip(std::net::IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port),
+            Host::Scoped(ip, interface) => write!(f, "[{ip}%{interface}]:{}", self.port),
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
 /// The host of an [`Address`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {

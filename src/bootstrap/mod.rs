@@ -1,3 +1,89 @@
 //! From configuration to a connected ring.
 
 pub mod config;
+
+mod claims;
+mod dial;
+mod forming;
+mod listen;
+mod resolve;
+mod visitors;
+
+pub use forming::form;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+
+use socket2::Socket;
+
+use crate::link::TcpLink;
+use crate::memory::Region;
+use crate::sys::{self, fork};
+use crate::wire::{Hello, MAX_HELLO};
+
+/// A rank beside this one, and the links to it.
+pub struct Neighbour {
+    pub rank: usize,
+    pub address: SocketAddr,
+    pub lanes: Vec<TcpLink>,
+    pub control: TcpLink,
+    /// Messages from this rank to the neighbour.
+    pub message_out: TcpLink,
+    /// Messages from the neighbour to this rank.
+    pub message_in: TcpLink,
+}
+
+/// A ring's two edges at this rank. In a ring of two both lead to the same process.
+pub struct Ring {
+    pub right: Neighbour,
+    pub left: Neighbour,
+}
+
+/// A socket while the ring forms.
+struct Connection {
+    #[allow(dead_code, reason = "unregisters the socket before it closes")]
+    registered: fork::Registered,
+    socket: Socket,
+    address: SocketAddr,
+}
+
+impl Connection {
+    fn new(socket: Socket, address: SocketAddr) -> io::Result<Connection> {
+        socket.set_nonblocking(true)?;
+        sys::quiet(&socket)?;
+        let registered = fork::Registered::new(socket.as_raw_fd());
+        Ok(Connection { registered, socket, address })
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Sends a hello, which a fresh connection takes whole.
+    fn send(&self, mut bytes: Vec<u8>) -> io::Result<()> {
+        let pieces = [Region::from_slice(&mut bytes)];
+        match sys::send(self.descriptor(), &pieces)? {
+            sent if sent == bytes.len() => Ok(()),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+
+    /// Reads more of a hello, and not a byte past it.
+    fn receive(&self, hello: &mut Vec<u8>) -> io::Result<()> {
+        let mut bytes = [0; MAX_HELLO];
+        let wanted = Region::from_slice(&mut bytes).part(0, Hello::wanted(hello));
+        let got = sys::receive(self.descriptor(), wanted)?;
+        hello.extend_from_slice(&bytes[..got]);
+        Ok(())
+    }
+
+    fn into_link(self) -> io::Result<TcpLink> {
+        TcpLink::new(self.socket)
+    }
+}
+
+/// The address as a person writes it: `192.0.2.1:5000`, `[::1]:5000`.
+fn printed(address: &SocketAddr) -> String {
+    address.to_string()
+}

@@ -1,1 +1,191 @@
-//! Reductions.
+//! Reductions: `own op received`, element by element, for every dtype and op.
+//!
+//! A step of a reduction is a small pure function ([`steps`], [`float16`], [`bfloat16`]); one loop
+//! ([`elementwise`]) runs it over buffers of any alignment and is compiled once per instruction set.
+//! Results are the same bits on every CPU, and nothing is fused or reordered.
+#![allow(unsafe_code)]
+
+mod bfloat16;
+mod elementwise;
+#[cfg(target_arch = "x86_64")]
+mod f16c;
+mod float16;
+mod float_mode;
+#[cfg(test)]
+mod reference;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use float_mode::FloatMode;
+
+use crate::dtype::{Dtype, Op};
+use crate::memory::Region;
+use bfloat16::BfloatPair;
+use elementwise::{Cpu, Divider, Kernel, Plain, each};
+use steps::{And, Bool, Complex, Max, Min, Or, Prod, Step, Sum, Xor};
+
+/// A reduction of one dtype by one op, resolved once per call.
+#[derive(Clone, Copy, Debug)]
+pub struct Reducer {
+    dtype: Dtype,
+    kernel: Kernel,
+    divider: Option<Divider>,
+}
+
+impl Reducer {
+    /// The reduction in the best form for this CPU, or nothing where the op is not defined for the dtype.
+    pub fn new(dtype: Dtype, op: Op) -> Option<Reducer> {
+        Reducer::on(Cpu::detect(), dtype, op)
+    }
+
+    fn on(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Reducer> {
+        let kernel = kernel(cpu, dtype, op)?;
+        let divider = if op == Op::Mean { Some(divider(cpu, dtype)?) } else { None };
+        Some(Reducer { dtype, kernel, divider })
+    }
+
+    /// One step: `dst[i] = own[i] op received[i]`. `dst` and `own` are the same memory or apart,
+    /// `received` is apart from `dst`; any of them may start at any address.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths differ or are not whole elements.
+    pub fn reduce(&self, dst: Region<'_>, own: Region<'_>, received: Region<'_>) {
+        assert_eq!(dst.len(), own.len(), "a reduction of spans of different lengths");
+        assert_eq!(dst.len(), received.len(), "a reduction of spans of different lengths");
+        self.assert_whole(dst);
+        // SAFETY: the three are valid for their equal length, which is whole elements, and `Cpu`
+        // chose the kernel by what this CPU can do.
+        unsafe { (self.kernel)(dst.as_ptr(), own.as_ptr(), received.as_ptr(), dst.len()) }
+    }
+
+    /// What ends a chain: a mean divides the sum by the number of ranks, other ops do nothing.
+    ///
+    /// # Panics
+    ///
+    /// When the length is not whole elements.
+    pub fn finish(&self, dst: Region<'_>, ranks: usize) {
+        self.assert_whole(dst);
+        if let Some(divider) = self.divider {
+            // SAFETY: `dst` is valid for its length, which is whole elements, and `Cpu` chose the
+            // divider by what this CPU can do.
+            unsafe { divider(dst.as_ptr(), dst.len(), ranks as f64) }
+        }
+    }
+
+    /// The reduction of a group of one: `own` itself, with bool made 0 or 1.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths differ or are not whole elements.
+    pub fn copy(&self, dst: Region<'_>, own: Region<'_>) {
+        assert_eq!(dst.len(), own.len(), "a copy between spans of different lengths");
+        self.assert_whole(dst);
+        if self.dtype == Dtype::Bool {
+            let (dst, own, len) = (dst.as_ptr(), own.as_ptr(), dst.len());
+            // SAFETY: both are valid for their equal length, and any byte is a `Bool`.
+            unsafe { each::<Bool>(dst, own, own, len, |own, _| own.normal()) }
+        } else if dst.as_ptr() != own.as_ptr() {
+            dst.copy_from(own);
+        }
+    }
+
+    fn assert_whole(&self, region: Region<'_>) {
+        assert_eq!(region.len() % self.dtype.size(), 0, "a span that ends within an element");
+    }
+}
+
+/// The kernel of a step, for the pairs of dtype and op that have one.
+fn kernel(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Kernel> {
+    match dtype {
+        Dtype::Bool => bool(cpu, op),
+        Dtype::Uint8 => integer::<u8>(cpu, op),
+        Dtype::Uint16 => integer::<u16>(cpu, op),
+        Dtype::Uint32 => integer::<u32>(cpu, op),
+        Dtype::Uint64 => integer::<u64>(cpu, op),
+        Dtype::Int8 => integer::<i8>(cpu, op),
+        Dtype::Int16 => integer::<i16>(cpu, op),
+        Dtype::Int32 => integer::<i32>(cpu, op),
+        Dtype::Int64 => integer::<i64>(cpu, op),
+        Dtype::Float16 => match op {
+            Op::Sum | Op::Mean => Some(cpu.float16_kernel::<Sum>()),
+            Op::Prod => Some(cpu.float16_kernel::<Prod>()),
+            _ => extreme::<float16::Half>(cpu, op),
+        },
+        Dtype::Bfloat16 => arithmetic::<BfloatPair>(cpu, op).or(extreme::<bfloat16::Bfloat>(cpu, op)),
+        Dtype::Float32 => arithmetic::<f32>(cpu, op).or(extreme::<f32>(cpu, op)),
+        Dtype::Float64 => arithmetic::<f64>(cpu, op).or(extreme::<f64>(cpu, op)),
+        Dtype::Complex64 => match op {
+            // A sum goes by part.
+            Op::Sum | Op::Mean => arithmetic::<f32>(cpu, op),
+            Op::Prod => Some(cpu.kernel::<Complex, Prod>()),
+            _ => extreme::<Complex>(cpu, op),
+        },
+    }
+}
+
+fn bool(cpu: Cpu, op: Op) -> Option<Kernel> {
+    match op {
+        Op::Sum | Op::Max | Op::Bor => Some(cpu.kernel::<Bool, Or>()),
+        Op::Prod | Op::Min | Op::Band => Some(cpu.kernel::<Bool, And>()),
+        Op::Bxor => Some(cpu.kernel::<Bool, Xor>()),
+        Op::Mean => None,
+    }
+}
+
+fn integer<T: Plain>(cpu: Cpu, op: Op) -> Option<Kernel>
+where
+    Sum: Step<T>,
+    Prod: Step<T>,
+    Max: Step<T>,
+    Min: Step<T>,
+{
+    match op {
+        Op::Sum => Some(cpu.kernel::<T, Sum>()),
+        Op::Prod => Some(cpu.kernel::<T, Prod>()),
+        Op::Max | Op::Min => extreme::<T>(cpu, op),
+        // Bits don't know how wide their integer is.
+        Op::Band => Some(cpu.kernel::<u8, And>()),
+        Op::Bor => Some(cpu.kernel::<u8, Or>()),
+        Op::Bxor => Some(cpu.kernel::<u8, Xor>()),
+        Op::Mean => None,
+    }
+}
+
+/// The ops of numbers that are added or multiplied.
+fn arithmetic<T: Plain>(cpu: Cpu, op: Op) -> Option<Kernel>
+where
+    Sum: Step<T>,
+    Prod: Step<T>,
+{
+    match op {
+        Op::Sum | Op::Mean => Some(cpu.kernel::<T, Sum>()),
+        Op::Prod => Some(cpu.kernel::<T, Prod>()),
+        _ => None,
+    }
+}
+
+/// The ops of numbers that are compared.
+fn extreme<T: Plain>(cpu: Cpu, op: Op) -> Option<Kernel>
+where
+    Max: Step<T>,
+    Min: Step<T>,
+{
+    match op {
+        Op::Max => Some(cpu.kernel::<T, Max>()),
+        Op::Min => Some(cpu.kernel::<T, Min>()),
+        _ => None,
+    }
+}
+
+/// What divides the sum of a mean.
+fn divider(cpu: Cpu, dtype: Dtype) -> Option<Divider> {
+    match dtype {
+        Dtype::Float16 => Some(cpu.float16_divider()),
+        Dtype::Bfloat16 => Some(cpu.divider::<BfloatPair>()),
+        Dtype::Float32 | Dtype::Complex64 => Some(cpu.divider::<f32>()),
+        Dtype::Float64 => Some(cpu.divider::<f64>()),
+        _ => None,
+    }
+}

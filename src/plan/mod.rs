@@ -8,8 +8,7 @@
 mod all_gather;
 mod flood;
 mod ring;
-#[cfg(test)]
-mod simulate;
+mod segment;
 
 use std::ops::Range;
 
@@ -27,8 +26,11 @@ pub enum Buffer {
 /// `len` elements from element `start` of a buffer on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
+    /// Where it lies.
     pub buffer: Buffer,
+    /// Its first element.
     pub start: usize,
+    /// Its elements.
     pub len: usize,
 }
 
@@ -57,7 +59,9 @@ pub enum Take {
 /// A span to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
+    /// Where it goes.
     pub to: Span,
+    /// What happens on the way.
     pub take: Take,
 }
 
@@ -65,8 +69,11 @@ pub struct Receipt {
 /// same memory or apart, `received` is apart from both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
+    /// Where the result goes.
     pub to: Span,
+    /// The first operand.
     pub own: Span,
+    /// The second operand.
     pub received: Span,
     /// The chain ends here: a mean is divided now.
     pub last: bool,
@@ -75,7 +82,9 @@ pub struct Fold {
 /// One direction of the ring on one lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
+    /// Its direction.
     pub flow: Flow,
+    /// Its lane.
     pub lane: usize,
     /// Elements that may be sent before any has been received; each further one needs one
     /// received (and reduced) element more.
@@ -102,8 +111,12 @@ pub enum Algorithm {
 pub struct Plan {
     /// Local copies, before anything is sent: (from, to).
     pub copies: Vec<(Span, Span)>,
+    /// What all passes send, pass by pass.
     pub sends: Vec<Span>,
+    /// What all passes receive, pass by pass.
     pub receipts: Vec<Receipt>,
+    /// The passes. Those of lane 0 to the right and to the left always come first, since the call
+    /// headers travel on them.
     pub passes: Vec<Pass>,
     /// Local reductions in order, after all passes.
     pub folds: Vec<Fold>,
@@ -114,9 +127,117 @@ pub struct Plan {
 /// A rank's place in the ring, and the lanes that it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
+    /// This rank.
     pub rank: usize,
     /// Ranks in the ring, 2 or more.
     pub size: usize,
     /// Lanes to each neighbour, 1 or more.
     pub lanes: usize,
+}
+
+/// A call of fewer bytes is one part that goes right; a larger one has two, so that both
+/// directions of each link are in use. Part of the protocol: it decides the order of reduction.
+const TWO_PARTS_FROM_BYTES: usize = 64 << 10;
+/// The flood sends each input half-way round the ring, which costs more bytes than the ring's
+/// segments but fewer steps: below this size a step costs more than the bytes.
+const FLOOD_MAX_BYTES: usize = 16 << 10;
+/// In a ring of two the flood moves as many bytes as the segments would, in one step of two.
+const FLOOD_MAX_BYTES_OF_TWO: usize = TWO_PARTS_FROM_BYTES - 1;
+/// The flood holds every rank's input.
+const FLOOD_MAX_SCRATCH: usize = 1 << 20;
+
+impl Plan {
+    /// Forgets what was planned and keeps the memory.
+    pub fn clear(&mut self) {
+        self.copies.clear();
+        self.sends.clear();
+        self.receipts.clear();
+        self.passes.clear();
+        self.folds.clear();
+        self.scratch = 0;
+    }
+
+    /// Plans an all-reduce of `count` elements from Send to Recv.
+    pub fn all_reduce(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
+        let bytes = count * element_bytes;
+        let flood = if place.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
+        if bytes <= flood && bytes * place.size <= FLOOD_MAX_SCRATCH {
+            flood::all_reduce(self, place, count);
+            return Algorithm::Flood;
+        }
+        ring::all_reduce(self, place, count, if bytes < TWO_PARTS_FROM_BYTES { 1 } else { 2 });
+        Algorithm::Ring
+    }
+
+    /// The ring of one or two parts, whatever the size.
+    #[cfg(test)]
+    pub fn ring_all_reduce(&mut self, place: Place, count: usize, parts: usize) {
+        ring::all_reduce(self, place, count, parts);
+    }
+
+    /// Plans an all-gather of `count` elements a rank from Send to Recv. In place, the copy of the
+    /// own part is left out by the caller.
+    pub fn all_gather(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
+        if count * element_bytes < TWO_PARTS_FROM_BYTES {
+            all_gather::whole(self, place, count);
+            return Algorithm::Flood;
+        }
+        all_gather::halves(self, place, count);
+        Algorithm::Ring
+    }
+
+    /// Plans a barrier: one scratch byte of every rank reaches every other.
+    pub fn barrier(&mut self, place: Place) -> Algorithm {
+        flood::exchange(
+            self,
+            place,
+            1,
+            Span { buffer: Buffer::Scratch, start: place.rank, len: 1 },
+            Buffer::Scratch,
+        );
+        self.scratch = place.size;
+        Algorithm::Flood
+    }
+
+    /// Starts the next pass.
+    pub fn begin(&mut self, flow: Flow, lane: usize, ahead: usize) {
+        let (sends, receipts) = (self.sends.len(), self.receipts.len());
+        self.passes.push(Pass { flow, lane, ahead, sends: sends..sends, receipts: receipts..receipts });
+    }
+
+    /// Adds a span to send to the pass under way.
+    pub fn send(&mut self, span: Span) {
+        if span.len > 0 {
+            self.sends.push(span);
+            self.passes.iter_mut().next_back().into_iter().for_each(|pass| pass.sends.end += 1);
+        }
+    }
+
+    /// Adds a span to receive and store.
+    pub fn store(&mut self, to: Span) {
+        self.receive(Receipt { to, take: Take::Copy });
+    }
+
+    /// Adds a span to receive and reduce: `to = own op received`.
+    fn reduce(&mut self, to: Span, own: Span, last: bool) {
+        self.receive(Receipt { to, take: Take::Reduce { own, last } });
+    }
+
+    fn receive(&mut self, receipt: Receipt) {
+        if receipt.to.len > 0 {
+            self.receipts.push(receipt);
+            self.passes.iter_mut().next_back().into_iter().for_each(|pass| pass.receipts.end += 1);
+        }
+    }
+}
+
+impl Flow {
+    /// The rank that lies `steps` before `rank` in this direction: what it sends arrives `steps`
+    /// hops later.
+    fn upstream(self, rank: usize, steps: usize, size: usize) -> usize {
+        match self {
+            Flow::Right => (rank + size - steps % size) % size,
+            Flow::Left => (rank + steps) % size,
+        }
+    }
 }

@@ -1,0 +1,143 @@
+//! What two ranks claim of their ring, and where that differs.
+
+use crate::bootstrap::config::Config;
+use crate::wire::{Answer, Hello, LinkKind, VERSION};
+
+/// Names one of the links of an edge: its kind and its lane.
+pub type LinkName = (LinkKind, u16);
+
+/// This rank's view of the ring, and of one of its edges.
+#[derive(Clone, Debug)]
+pub struct Claims {
+    rank: usize,
+    size: usize,
+    lanes: usize,
+    job_id: Vec<u8>,
+    pub nonce: [u8; 16],
+}
+
+impl Claims {
+    pub fn new(config: &Config, nonce: [u8; 16]) -> Claims {
+        Claims {
+            rank: config.rank,
+            size: config.entries.len(),
+            lanes: config.entries[config.rank].len() * config.connections,
+            job_id: config.job_id.clone(),
+            nonce,
+        }
+    }
+
+    /// The links of an edge, which its left rank opens: control first, since it brings out every
+    /// difference before the others are made.
+    pub fn links(&self) -> impl Iterator<Item = LinkName> + use<> {
+        let lanes = (0..self.lanes as u16).map(|lane| (LinkKind::Lane, lane));
+        [(LinkKind::Control, 0), (LinkKind::MessageOut, 0), (LinkKind::MessageIn, 0)].into_iter().chain(lanes)
+    }
+
+    /// This rank's hello to `peer`.
+    pub fn hello(&self, peer: usize, (kind, lane): LinkName, answer: Answer) -> Hello {
+        Hello {
+            versions: (VERSION, VERSION),
+            kind,
+            little_endian: cfg!(target_endian = "little"),
+            answer,
+            lane,
+            lanes: self.lanes as u16,
+            size: self.size as u32,
+            from: self.rank as u32,
+            to: peer as u32,
+            flags: 0,
+            group: [0; 16],
+            nonce: self.nonce,
+            job_id: self.job_id.clone(),
+        }
+    }
+
+    pub fn same_job(&self, theirs: &Hello) -> bool {
+        self.job_id == theirs.job_id
+    }
+
+    /// A job id as texts show it.
+    pub fn job_text(&self, job_id: &[u8]) -> String {
+        format!("job id \"{}\"", job_id.escape_ascii())
+    }
+
+    pub fn own_job(&self) -> String {
+        self.job_text(&self.job_id)
+    }
+
+    /// Where the peer's claims differ from this rank's, with both; None if nowhere. The job id is
+    /// compared apart, since another job's rank is a stranger and no broken peer.
+    pub fn differences(&self, peer: usize, theirs: &Hello) -> Option<String> {
+        let ours = self.hello(peer, (theirs.kind, theirs.lane), Answer::None);
+        let mut found = Vec::new();
+        let mut compare = |what: &str, there: String, here: String| {
+            if there != here {
+                found.push(format!("{what} is {there} there, {here} here"));
+            }
+        };
+        if theirs.versions.0 > VERSION || theirs.versions.1 < VERSION {
+            let there = format!("{} to {}", theirs.versions.0, theirs.versions.1);
+            compare("the protocol version", there, VERSION.to_string());
+        }
+        compare("the ring's size", theirs.size.to_string(), ours.size.to_string());
+        compare("the peer's rank", theirs.from.to_string(), ours.to.to_string());
+        compare("this rank's number", theirs.to.to_string(), ours.from.to_string());
+        compare("the number of lanes", theirs.lanes.to_string(), ours.lanes.to_string());
+        compare("the byte order", order(theirs.little_endian), order(ours.little_endian));
+        compare("the set of flags", theirs.flags.to_string(), ours.flags.to_string());
+        compare("the group", hex(&theirs.group), hex(&ours.group));
+        if theirs.lane >= ours.lanes {
+            compare("a lane", theirs.lane.to_string(), format!("below {}", ours.lanes));
+        }
+        (!found.is_empty()).then(|| found.join("; "))
+    }
+}
+
+fn order(little_endian: bool) -> String {
+    if little_endian { "little-endian" } else { "big-endian" }.to_owned()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims(rank: usize) -> Claims {
+        Claims { rank, size: 4, lanes: 3, job_id: b"a".to_vec(), nonce: [rank as u8; 16] }
+    }
+
+    #[test]
+    fn every_field_is_compared() {
+        let good = claims(2).hello(1, (LinkKind::Lane, 2), Answer::None);
+        assert_eq!(claims(1).differences(2, &good), None);
+        let changes: [(&str, fn(&mut Hello)); 9] = [
+            ("version is 2 to 3 there, 1 here", |h| h.versions = (2, 3)),
+            ("size is 5 there, 4 here", |h| h.size = 5),
+            ("peer's rank is 3 there, 2 here", |h| h.from = 3),
+            ("number is 0 there, 1 here", |h| h.to = 0),
+            ("lanes is 1 there, 3 here", |h| h.lanes = 1),
+            ("big-endian there", |h| h.little_endian = !h.little_endian),
+            ("flags is 1 there", |h| h.flags = 1),
+            ("the group is 01", |h| h.group = [1; 16]),
+            ("a lane is 3 there, below 3 here", |h| h.lane = 3),
+        ];
+        for (text, change) in changes {
+            let mut hello = good.clone();
+            change(&mut hello);
+            let found = claims(1).differences(2, &hello).unwrap_or_default();
+            assert!(found.contains(text), "{found} lacks {text}");
+        }
+        assert!(claims(1).same_job(&good));
+    }
+
+    #[test]
+    fn an_edge_has_each_link_once() {
+        let links: Vec<_> = claims(0).links().collect();
+        assert_eq!(links.len(), 6);
+        assert_eq!(links[0].0, LinkKind::Control);
+    }
+}

@@ -1,0 +1,323 @@
+//! The connecting side: one link to the right neighbour, from a look-up to the peer's answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::bootstrap::claims::{Claims, LinkName};
+use crate::bootstrap::config::Address;
+use crate::bootstrap::resolve::Lookup;
+use crate::bootstrap::{Connection, printed};
+use crate::error::{Error, Result, Status, os_words};
+use crate::link::close_at_once;
+use crate::sys::Interest;
+use crate::wire::{Answer, Hello};
+
+/// The next of a name's addresses is tried when the one before has been silent for this long
+/// (RFC 8305's connection attempt delay).
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+/// A peer that accepts but doesn't answer is left for another address, where there is one.
+const SILENT: Duration = Duration::from_secs(2);
+/// Pauses between rounds over the addresses: short at first, as ranks mostly start together.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// One link on its way.
+pub struct Dial {
+    link: LinkName,
+    peer: usize,
+    address: Address,
+    lookup: Lookup,
+    stage: Stage,
+    pause: Duration,
+    /// The last error of each address that was tried.
+    errors: Vec<(SocketAddr, io::Error)>,
+}
+
+enum Stage {
+    Paused {
+        until: Instant,
+    },
+    /// Connections under way, the next address to try and when.
+    Connecting {
+        attempts: Vec<Connection>,
+        next: usize,
+        next_at: Instant,
+    },
+    /// The hello is sent; the answer comes in pieces.
+    Greeting {
+        connection: Connection,
+        answer: Vec<u8>,
+        next: usize,
+        until: Instant,
+    },
+    Done(Option<Connection>),
+}
+
+impl Dial {
+    pub fn new(link: LinkName, peer: usize, address: &Address, now: Instant) -> Dial {
+        Dial {
+            link,
+            peer,
+            address: address.clone(),
+            lookup: Lookup::new(address),
+            stage: Stage::Paused { until: now },
+            pause: FIRST_PAUSE,
+            errors: Vec::new(),
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done(_))
+    }
+
+    pub fn link(&self) -> LinkName {
+        self.link
+    }
+
+    /// The link, once done.
+    pub fn take(&mut self) -> Option<Connection> {
+        match &mut self.stage {
+            Stage::Done(connection) => connection.take(),
+            _ => None,
+        }
+    }
+
+    /// Goes as far as it can; an error ends the forming.
+    pub fn progress(&mut self, claims: &Claims, now: Instant) -> Result<()> {
+        // Each stage falls into the next at once where it can.
+        for _ in 0..3 {
+            let stage = std::mem::replace(&mut self.stage, Stage::Done(None));
+            let before = std::mem::discriminant(&stage);
+            self.stage = match stage {
+                Stage::Paused { until } => self.start(until, now),
+                Stage::Connecting { attempts, next, next_at } => {
+                    self.connect(claims, attempts, next, next_at, now)?
+                }
+                Stage::Greeting { connection, answer, next, until } => {
+                    self.greet(claims, connection, answer, next, until, now)?
+                }
+                done => done,
+            };
+            if std::mem::discriminant(&self.stage) == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, until: Instant, now: Instant) -> Stage {
+        if now >= until && self.lookup.addresses(now).is_some() {
+            return Stage::Connecting { attempts: Vec::new(), next: 0, next_at: now };
+        }
+        Stage::Paused { until }
+    }
+
+    /// Every address has failed: after a pause they are tried anew.
+    fn pause(&mut self, now: Instant) -> Stage {
+        let until = now + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Stage::Paused { until }
+    }
+
+    fn connect(
+        &mut self,
+        claims: &Claims,
+        mut attempts: Vec<Connection>,
+        mut next: usize,
+        mut next_at: Instant,
+        now: Instant,
+    ) -> Result<Stage> {
+        let addresses = self.lookup.addresses(now).unwrap_or(&[]).to_vec();
+        loop {
+            let mut i = 0;
+            while i < attempts.len() {
+                match connected(&attempts[i]) {
+                    Ok(false) => i += 1,
+                    Ok(true) => {
+                        let connection = attempts.swap_remove(i);
+                        return Ok(self.hello(claims, connection, next, now));
+                    }
+                    Err(error) => {
+                        let failed = attempts.swap_remove(i);
+                        self.note(failed.address, error);
+                    }
+                }
+            }
+            if next == addresses.len() || !(attempts.is_empty() || now >= next_at) {
+                break;
+            }
+            match begin(addresses[next]) {
+                Ok(connection) => attempts.push(connection),
+                Err(error) if is_out_of_descriptors(&error) => {
+                    let text = format!("connecting to {}: {}", printed(&addresses[next]), os_words(&error));
+                    return Err(Error::new(Status::System, text).with_os(&error));
+                }
+                Err(error) => self.note(addresses[next], error),
+            }
+            next += 1;
+            next_at = now + NEXT_ADDRESS;
+        }
+        if attempts.is_empty() {
+            return Ok(self.pause(now));
+        }
+        Ok(Stage::Connecting { attempts, next, next_at })
+    }
+
+    fn hello(&mut self, claims: &Claims, connection: Connection, next: usize, now: Instant) -> Stage {
+        match connection.send(claims.hello(self.peer, self.link, Answer::None).encode()) {
+            Ok(()) => Stage::Greeting { connection, answer: Vec::new(), next, until: now + SILENT },
+            Err(error) => self.try_next(connection.address, error, next, now),
+        }
+    }
+
+    /// After an address that connected but was no use: the one behind it.
+    fn try_next(&mut self, address: SocketAddr, error: io::Error, next: usize, now: Instant) -> Stage {
+        self.note(address, error);
+        match self.lookup.addresses(now) {
+            Some(addresses) if next < addresses.len() => {
+                Stage::Connecting { attempts: Vec::new(), next, next_at: now }
+            }
+            _ => self.pause(now),
+        }
+    }
+
+    fn greet(
+        &mut self,
+        claims: &Claims,
+        connection: Connection,
+        mut answer: Vec<u8>,
+        next: usize,
+        until: Instant,
+        now: Instant,
+    ) -> Result<Stage> {
+        let address = connection.address;
+        // The fixed part, then the job id.
+        if let Err(error) = (0..2).try_for_each(|_| connection.receive(&mut answer)) {
+            // It has just started or is about to end: its next run may be the right one.
+            return Ok(self.try_next(address, error, next, now));
+        }
+        let hello = match Hello::decode(&answer) {
+            Err(_) => {
+                return Err(self.failed(
+                    address,
+                    "it does not speak this library's protocol (the stock MLX ring, or another program)",
+                ));
+            }
+            Ok(None) => {
+                let others = self.lookup.addresses(now).is_some_and(|addresses| addresses.len() > 1);
+                if others && now >= until {
+                    let error =
+                        io::Error::new(io::ErrorKind::TimedOut, "it accepts connections but does not answer");
+                    return Ok(self.try_next(address, error, next, now));
+                }
+                return Ok(Stage::Greeting { connection, answer, next, until });
+            }
+            Ok(Some(hello)) => hello,
+        };
+        if hello.answer == Answer::Myself {
+            close_at_once(connection.socket);
+            let error = io::Error::other("the address leads to this rank itself");
+            return Ok(self.try_next(address, error, next, now));
+        }
+        if !claims.same_job(&hello) {
+            let (theirs, ours) = (claims.job_text(&hello.job_id), claims.own_job());
+            return Err(self.failed(address, &format!("it is of another job: {theirs} there, {ours} here")));
+        }
+        if let Some(differences) = claims.differences(self.peer, &hello) {
+            return Err(self.failed(address, &format!("it disagrees: {differences}")));
+        }
+        match hello.answer {
+            Answer::Accepted => Ok(Stage::Done(Some(connection))),
+            Answer::Taken => {
+                let text = format!("another process is this rank ({}) there already", hello.to);
+                Err(self.failed(address, &text))
+            }
+            _ => Err(self.failed(address, "it refused the connection")),
+        }
+    }
+
+    fn failed(&self, address: SocketAddr, why: &str) -> Error {
+        let text = format!("rank {} (right neighbour) at {}: {why}", self.peer, printed(&address));
+        Error::new(Status::ConnectFailed, text).at_rank(self.peer)
+    }
+
+    fn note(&mut self, address: SocketAddr, error: io::Error) {
+        self.errors.retain(|(known, _)| *known != address);
+        self.errors.push((address, error));
+    }
+
+    /// What stood in the way, at the deadline: each address that was tried, and its error.
+    pub fn trouble(&self) -> (String, i32) {
+        let mut tried: Vec<_> =
+            self.errors.iter().map(|(a, e)| format!("{}: {}", printed(a), os_words(e))).collect();
+        if let Stage::Greeting { connection, .. } = &self.stage {
+            tried.push(format!(
+                "{}: it accepts connections but does not answer",
+                printed(&connection.address)
+            ));
+        }
+        if let Stage::Connecting { attempts, .. } = &self.stage {
+            tried.extend(attempts.iter().map(|a| format!("{}: no answer", printed(&a.address))));
+        }
+        if let Some(error) = self.lookup.error() {
+            tried.push(format!("{}: {}", self.address, os_words(error)));
+        }
+        if tried.is_empty() {
+            tried.push(format!("{}: not tried", self.address));
+        }
+        let os_error = self.errors.iter().rev().find_map(|(_, e)| e.raw_os_error()).unwrap_or(0);
+        (tried.join("; "), os_error)
+    }
+
+    /// What to poll, and until when at most.
+    pub fn waits(&self, add: &mut dyn FnMut(&Connection, Interest)) -> Option<Instant> {
+        match &self.stage {
+            Stage::Paused { until } => Some(*until),
+            Stage::Connecting { attempts, next_at, .. } => {
+                attempts.iter().for_each(|a| add(a, Interest { read: false, write: true }));
+                Some(*next_at)
+            }
+            Stage::Greeting { connection, until, .. } => {
+                add(connection, Interest { read: true, write: false });
+                Some(*until)
+            }
+            Stage::Done(_) => None,
+        }
+    }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+fn begin(address: SocketAddr) -> io::Result<Connection> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let connection = Connection::new(socket, address)?;
+    match connection.socket.connect(&address.into()) {
+        Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) || e.kind() == io::ErrorKind::WouldBlock => {}
+        Err(e) => return Err(e),
+        Ok(()) => {}
+    }
+    Ok(connection)
+}
+
+/// Whether a connection under way has come to stand.
+fn connected(connection: &Connection) -> io::Result<bool> {
+    if let Some(error) = connection.socket.take_error()? {
+        return Err(error);
+    }
+    let peer = match connection.socket.peer_addr() {
+        Ok(peer) => peer,
+        Err(e) if e.kind() == io::ErrorKind::NotConnected => return Ok(false),
+        Err(e) => return Err(e),
+    };
+    // Without a listener, a connect to a port of this host may meet itself.
+    if connection.socket.local_addr()?.as_socket() == peer.as_socket() {
+        let _ = connection.socket.set_linger(Some(Duration::ZERO));
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    Ok(true)
+}

@@ -1,0 +1,146 @@
+//! Listening on a rank's own addresses.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::bootstrap::config::{Address, Host};
+use crate::bootstrap::resolve::{Lookup, is_loopback};
+use crate::bootstrap::{Connection, printed};
+use crate::error::{Error, Result, Status, os_words};
+
+/// Connections that wait to be accepted: as many as a large job's ranks and some strangers.
+const BACKLOG: i32 = 4096;
+/// A rank that restarts may find its predecessor still closing.
+const IN_USE: Duration = Duration::from_millis(500);
+
+/// One of the own addresses on its way to listening.
+pub struct Listening {
+    address: Address,
+    lookup: Lookup,
+    retry_until: Instant,
+    pub sockets: Vec<Connection>,
+}
+
+impl Listening {
+    pub fn new(address: &Address, now: Instant) -> Listening {
+        let lookup = Lookup::new(address);
+        Listening { address: address.clone(), lookup, retry_until: now + IN_USE, sockets: Vec::new() }
+    }
+
+    /// Binds what isn't bound yet; an error is final.
+    pub fn progress(&mut self, now: Instant) -> Result<()> {
+        if self.is_listening() {
+            return Ok(());
+        }
+        let Some(found) = self.lookup.addresses(now) else { return Ok(()) };
+        let is_name = matches!(self.address.host, Host::Name(_));
+        let is_wildcard = matches!(self.address.host, Host::Ip(ip) if ip.is_unspecified());
+        let mut first_error = None;
+        for address in wanted(&self.address, found) {
+            match listen(address, is_wildcard) {
+                Ok(socket) => self.sockets.push(socket),
+                // A name's address that another host has, or a family that this one lacks.
+                Err(error) if is_name && is_elsewhere(&error) => {
+                    first_error.get_or_insert((address, error));
+                }
+                Err(error) => {
+                    self.sockets.clear();
+                    if error.kind() == io::ErrorKind::AddrInUse && now < self.retry_until {
+                        return Ok(());
+                    }
+                    return Err(refused(&self.address, address, &error));
+                }
+            }
+        }
+        match first_error {
+            Some((address, error)) if self.sockets.is_empty() => Err(refused(&self.address, address, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn is_listening(&self) -> bool {
+        !self.sockets.is_empty()
+    }
+
+    /// Why it doesn't listen, at the deadline.
+    pub fn error(&self) -> Error {
+        let reason = self.lookup.error().map_or("the name is still being looked up".into(), os_words);
+        let text = format!("this rank can't listen on {}: {reason}", self.address);
+        Error::new(Status::ConnectFailed, text)
+    }
+}
+
+fn refused(entry: &Address, address: SocketAddr, error: &io::Error) -> Error {
+    let shown = match entry.host {
+        Host::Name(_) => format!("{entry} ({})", printed(&address)),
+        _ => entry.to_string(),
+    };
+    let text = format!("this rank can't listen on {shown}: {}", os_words(error));
+    Error::new(Status::ConnectFailed, text).with_os(error)
+}
+
+fn is_elsewhere(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+}
+
+/// What to bind for an entry. A host's own name often stands for a loopback address in its hosts
+/// file, where no other host could reach it: then the wildcard address is meant.
+fn wanted(entry: &Address, found: &[SocketAddr]) -> Vec<SocketAddr> {
+    match &entry.host {
+        Host::Name(name) if name != "localhost" && found.iter().all(|a| is_loopback(a.ip())) => {
+            [IpAddr::from(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()]
+                .map(|ip| SocketAddr::new(ip, entry.port))
+                .to_vec()
+        }
+        _ => found.to_vec(),
+    }
+}
+
+/// A listening socket. SO_REUSEADDR lets a rank restart over connections of its old run that are
+/// still in TIME_WAIT; two listeners on one port remain impossible without SO_REUSEPORT. `dual`
+/// makes an IPv6 socket take IPv4 as well.
+fn listen(address: SocketAddr, dual: bool) -> io::Result<Connection> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!dual)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Connection::new(socket, address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_has_one_listener() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let first = listen(any, false).unwrap();
+        let port = first.socket.local_addr().unwrap().as_socket().unwrap().port();
+        let entry = Address { host: Host::Ip(Ipv4Addr::LOCALHOST.into()), port };
+        let start = Instant::now();
+        let mut second = Listening::new(&entry, start);
+        assert_eq!(second.progress(start), Ok(()));
+        assert!(!second.is_listening());
+        let error = second.progress(start + IN_USE).unwrap_err();
+        assert_eq!(error.status, Status::ConnectFailed);
+        assert!(error.text.contains(&format!("127.0.0.1:{port}: Address already in use")), "{}", error.text);
+        drop(first);
+        assert_eq!(second.progress(start + IN_USE), Ok(()));
+        assert!(second.is_listening());
+    }
+
+    #[test]
+    fn an_own_name_on_loopback_means_every_address() {
+        let entry = |name: &str| Address { host: Host::Name(name.into()), port: 5 };
+        let loopback: Vec<SocketAddr> = vec!["127.0.1.1:5".parse().unwrap()];
+        let both: Vec<_> = wanted(&entry("host-a"), &loopback).iter().map(printed).collect();
+        assert_eq!(both, ["0.0.0.0:5", "[::]:5"]);
+        assert_eq!(wanted(&entry("localhost"), &loopback), loopback);
+    }
+}

@@ -1,0 +1,193 @@
+//! The accepting side: connections whose hello is awaited, the left neighbour's links, and
+//! strangers.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+
+use crate::bootstrap::claims::{Claims, LinkName};
+use crate::bootstrap::{Connection, printed};
+use crate::error::{Error, Result, Status, os_words};
+use crate::link::close_at_once;
+use crate::log;
+use crate::wire::{Answer, Hello};
+
+/// Handshakes that may be open at once; a newcomer evicts the oldest one that has said nothing.
+const MAX_OPEN: usize = 128;
+/// Connections accepted from one listener in one turn, so that strangers can't hold the turn.
+const MAX_ACCEPTS: usize = 256;
+
+struct Visitor {
+    connection: Connection,
+    hello: Vec<u8>,
+}
+
+/// Whoever has connected to this rank while the ring forms.
+pub struct Visitors {
+    claims: Claims,
+    left: usize,
+    open: Vec<Visitor>,
+    joined: HashMap<LinkName, Connection>,
+    /// Which process the joined links lead to.
+    nonce: Option<[u8; 16]>,
+    strangers: u64,
+    /// Given up to accept, and so get rid of, a connection when descriptors have run out.
+    reserve: Option<File>,
+}
+
+/// What has become of a visitor.
+enum Fate {
+    Waits,
+    Gone,
+    Hello(Hello),
+}
+
+impl Visitors {
+    pub fn new(claims: Claims, left: usize) -> Visitors {
+        let reserve = File::open("/dev/null").ok();
+        Visitors { claims, left, open: vec![], joined: HashMap::new(), nonce: None, strangers: 0, reserve }
+    }
+
+    /// Accepts what waits at a listener.
+    pub fn accept(&mut self, listener: &Connection) -> Result<()> {
+        for _ in 0..MAX_ACCEPTS {
+            match listener.socket.accept() {
+                Ok((socket, address)) => {
+                    let address = address.as_socket().unwrap_or(listener.address);
+                    // Fails if the visitor has gone already.
+                    if let Ok(connection) = Connection::new(socket, address) {
+                        self.admit(connection);
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                    self.reserve = None;
+                    let dropped = listener.socket.accept();
+                    self.reserve = File::open("/dev/null").ok();
+                    if dropped.is_err() {
+                        let text = format!("accepting connections: {}", os_words(&e));
+                        return Err(Error::new(Status::System, text).with_os(&e));
+                    }
+                    self.strangers += 1;
+                }
+                // The visitor has gone already, or its network has failed: nothing of ours.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, connection: Connection) {
+        if self.open.len() == MAX_OPEN {
+            let silent = self.open.iter().position(|v| v.hello.is_empty()).unwrap_or(0);
+            let evicted = self.open.remove(silent);
+            self.refuse(evicted.connection);
+        }
+        self.open.push(Visitor { connection, hello: Vec::new() });
+    }
+
+    /// Counts a stranger and closes its connection.
+    fn refuse(&mut self, connection: Connection) {
+        self.strangers += 1;
+        log::line!(Info, "a connection from {} is no peer's and was closed", printed(&connection.address));
+        close_at_once(connection.socket);
+    }
+
+    /// Reads what visitors have said, and lets the left neighbour's links in.
+    pub fn progress(&mut self) -> Result<()> {
+        let mut i = 0;
+        while i < self.open.len() {
+            match read_hello(&mut self.open[i]) {
+                Ok(Fate::Waits) => i += 1,
+                Ok(Fate::Gone) | Err(_) => {
+                    let visitor = self.open.swap_remove(i);
+                    self.refuse(visitor.connection);
+                }
+                Ok(Fate::Hello(hello)) => {
+                    let visitor = self.open.swap_remove(i);
+                    self.judge(visitor.connection, hello)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, connection: Connection, hello: Hello) -> Result<()> {
+        let name = (hello.kind, hello.lane);
+        let reply = |answer| self.claims.hello(hello.from as usize, name, answer).encode();
+        let answer = |answer| connection.send(reply(answer));
+        let from = printed(&connection.address);
+        if hello.nonce == self.claims.nonce {
+            let _ = answer(Answer::Myself);
+            return Ok(());
+        }
+        if !self.claims.same_job(&hello) {
+            let _ = answer(Answer::OtherJob);
+            self.strangers += 1;
+            log::line!(Warn, "rank {} of another job has connected from {from}", hello.from);
+            return Ok(());
+        }
+        if let Some(differences) = self.claims.differences(self.left, &hello) {
+            let _ = answer(Answer::Differs);
+            let text = format!("a rank that connected from {from} disagrees: {differences}");
+            return Err(Error::new(Status::ConnectFailed, text));
+        }
+        forget_ended(&mut self.joined);
+        if self.joined.is_empty() {
+            self.nonce = None;
+        }
+        if self.nonce.is_some_and(|nonce| nonce != hello.nonce) {
+            let _ = answer(Answer::Taken);
+            let text =
+                format!("two processes claim to be rank {}; the second connected from {from}", self.left);
+            return Err(Error::new(Status::ConnectFailed, text).at_rank(self.left));
+        }
+        // Where this fails the peer has gone, and will come again.
+        if answer(Answer::Accepted).is_ok() {
+            self.nonce = Some(hello.nonce);
+            self.joined.insert(name, connection);
+        }
+        Ok(())
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.claims.links().all(|link| self.joined.contains_key(&link))
+    }
+
+    /// The links, once complete.
+    pub fn take(&mut self, link: LinkName) -> Option<Connection> {
+        self.joined.remove(&link)
+    }
+
+    pub fn strangers(&self) -> u64 {
+        self.strangers
+    }
+
+    /// What to poll for reading.
+    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.open.iter().map(|visitor| &visitor.connection)
+    }
+}
+
+/// A peer that has ended a link while forming may come again, as another process too.
+fn forget_ended(joined: &mut HashMap<LinkName, Connection>) {
+    joined.retain(|_, connection| {
+        let mut byte = [std::mem::MaybeUninit::uninit()];
+        match connection.socket.peek(&mut byte) {
+            Ok(bytes) => bytes > 0,
+            Err(e) => e.kind() == io::ErrorKind::WouldBlock,
+        }
+    });
+}
+
+fn read_hello(visitor: &mut Visitor) -> io::Result<Fate> {
+    // The fixed part, then the job id: each read may be followed by another.
+    for _ in 0..2 {
+        visitor.connection.receive(&mut visitor.hello)?;
+    }
+    match Hello::decode(&visitor.hello) {
+        Err(_) => Ok(Fate::Gone),
+        Ok(None) => Ok(Fate::Waits),
+        Ok(Some(hello)) => Ok(Fate::Hello(hello)),
+    }
+}

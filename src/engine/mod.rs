@@ -1,0 +1,237 @@
+//! Runs plans on links to their end: moves bytes, calls kernels, watches the clock and the stop
+//! flag. One thread, the caller's, drives all passes of a call; nothing waits for a step to end.
+
+mod course;
+mod patience;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::kernels::Reducer;
+use crate::link::Link;
+use crate::memory::Region;
+use crate::plan::{Buffer, Pass, Plan, Span};
+use crate::sys::{self, Interest, PollEntry};
+use crate::wire::CallHeader;
+
+use course::Course;
+use patience::{Next, Patience};
+
+/// The links that an engine drives, by index.
+pub type Links = [Box<dyn Link>];
+
+/// What a plan runs on: the caller's memory and the arithmetic.
+pub struct Task<'a> {
+    pub plan: &'a Plan,
+    /// Bytes of an element.
+    pub element: usize,
+    /// None where nothing is reduced.
+    pub reducer: Option<Reducer>,
+    /// Ranks whose values a chain holds at its end.
+    pub ranks: usize,
+    pub send: Region<'a>,
+    pub recv: Region<'a>,
+    pub scratch: Region<'a>,
+}
+
+impl<'a> Task<'a> {
+    /// The memory of a span.
+    fn memory(&self, span: Span) -> Region<'a> {
+        let buffer = match span.buffer {
+            Buffer::Send => self.send,
+            Buffer::Recv => self.recv,
+            Buffer::Scratch => self.scratch,
+        };
+        buffer.part(span.start * self.element, span.len * self.element)
+    }
+
+    /// `to = own op received`, and what ends a chain.
+    fn reduce(&self, to: Region<'_>, own: Region<'_>, received: Region<'_>, last: bool) {
+        if let Some(reducer) = &self.reducer {
+            reducer.reduce(to, own, received);
+            if last {
+                reducer.finish(to, self.ranks);
+            }
+        }
+    }
+}
+
+/// The links of one pass, and the call headers that travel ahead of its data.
+pub struct Route {
+    /// Index of the link to send on; None if the pass only receives.
+    pub out: Option<usize>,
+    /// Index of the link to receive on; None if the pass only sends.
+    pub into: Option<usize>,
+    /// Sent before the data.
+    pub announce: Option<CallHeader>,
+    /// Compared with what is received before the data.
+    pub expect: Option<CallHeader>,
+    /// The pass whose header, once accepted, opens this one's data: the same neighbour's.
+    pub gate: usize,
+}
+
+/// Why a call ended early.
+#[derive(Debug)]
+pub enum Fault {
+    /// The peer ended the link, or the OS did.
+    Ended { link: usize, error: io::Error },
+    /// The peer makes another call.
+    Differs { link: usize, ours: CallHeader, theirs: CallHeader },
+    /// What should have been a header is none.
+    Garbled { link: usize },
+    /// Nothing moved for the whole timeout; the links that were waited for.
+    Stalled { sending: Vec<usize>, receiving: Vec<usize> },
+    /// The group failed or was destroyed meanwhile.
+    Stopped,
+    /// The OS refused to wait.
+    System(io::Error),
+}
+
+impl Fault {
+    /// A link that it is about; the first where it is about none.
+    pub fn link(&self) -> usize {
+        match self {
+            Fault::Ended { link, .. } | Fault::Differs { link, .. } | Fault::Garbled { link } => *link,
+            Fault::Stalled { sending, receiving } => {
+                receiving.iter().chain(sending).copied().next().unwrap_or(0)
+            }
+            Fault::Stopped | Fault::System(_) => 0,
+        }
+    }
+}
+
+/// Tells running calls of a group to end.
+#[derive(Debug)]
+pub struct Stop {
+    raised: AtomicBool,
+    wake: sys::Wake,
+}
+
+impl Stop {
+    /// Not raised yet.
+    pub fn new() -> io::Result<Stop> {
+        Ok(Stop { raised: AtomicBool::new(false), wake: sys::Wake::new()? })
+    }
+
+    /// Ends what runs and what starts from now on.
+    pub fn raise(&self) {
+        self.raised.store(true, Ordering::Release);
+        self.wake.wake();
+    }
+
+    /// Whether it was raised.
+    pub fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Acquire)
+    }
+}
+
+/// Drives the passes of one call at a time; keeps its memory between calls.
+#[derive(Default)]
+pub struct Engine {
+    courses: Vec<Course>,
+    entries: Vec<PollEntry>,
+    patience: Patience,
+}
+
+impl Engine {
+    /// Adds the next pass of the coming call, in the plan's order.
+    pub fn route(&mut self, pass: &Pass, route: Route, element: usize) {
+        self.courses.push(Course::new(pass, route, element));
+    }
+
+    /// Runs the routed passes to their end: when this returns Ok, everything has been received and
+    /// handed to the links, and every header was accepted.
+    pub fn run(
+        &mut self,
+        task: &Task<'_>,
+        links: &mut Links,
+        stop: &Stop,
+        timeout: Option<Duration>,
+    ) -> Result<(), Fault> {
+        debug_assert_eq!(self.courses.len(), task.plan.passes.len());
+        for (from, to) in &task.plan.copies {
+            task.memory(*to).copy_from(task.memory(*from));
+        }
+        let result = self.drive(task, links, stop, timeout);
+        self.courses.clear();
+        if result.is_ok() {
+            for fold in &task.plan.folds {
+                let (to, own) = (task.memory(fold.to), task.memory(fold.own));
+                task.reduce(to, own, task.memory(fold.received), fold.last);
+            }
+        }
+        result
+    }
+
+    fn drive(
+        &mut self,
+        task: &Task<'_>,
+        links: &mut Links,
+        stop: &Stop,
+        timeout: Option<Duration>,
+    ) -> Result<(), Fault> {
+        self.patience.start(timeout);
+        loop {
+            if stop.is_raised() {
+                return Err(Fault::Stopped);
+            }
+            let mut moved = false;
+            let mut running = false;
+            for i in 0..self.courses.len() {
+                let open = self.courses[self.courses[i].gate()].is_accepted();
+                let course = &mut self.courses[i];
+                if !course.is_done() {
+                    moved |= course.send(task, links)?;
+                    moved |= course.receive(task, links, open)?;
+                    running |= !course.is_done();
+                }
+            }
+            if !running {
+                return Ok(());
+            }
+            if moved {
+                self.patience.moved();
+                continue;
+            }
+            match self.patience.missed() {
+                Next::Retry => {}
+                Next::Sleep(limit) => self.sleep(links, stop, limit)?,
+                Next::GiveUp => return Err(self.stalled()),
+            }
+        }
+    }
+
+    /// Sleeps until a link that is waited for is ready, the group is stopped or `limit` is over.
+    fn sleep(&mut self, links: &Links, stop: &Stop, limit: Option<Duration>) -> Result<(), Fault> {
+        self.entries.clear();
+        let read = Interest { read: true, write: false };
+        self.entries.push(PollEntry::new(stop.wake.descriptor(), read));
+        let mut unwaitable = false;
+        let mut add = |link: usize, interest: Interest| match links[link].descriptor() {
+            Some(descriptor) => self.entries.push(PollEntry::new(descriptor, interest)),
+            None => unwaitable = true,
+        };
+        for course in self.courses.iter().filter(|course| !course.is_done()) {
+            if let Some(link) = course.wants_to_send() {
+                add(link, Interest { read: false, write: true });
+            }
+            if let Some(link) = course.wants_to_receive() {
+                add(link, read);
+            }
+        }
+        // A link in memory has nothing to poll: look again soon.
+        let limit = if unwaitable { Some(Duration::ZERO) } else { limit };
+        sys::poll(&mut self.entries, limit).map(|_| ()).map_err(Fault::System)
+    }
+
+    fn stalled(&self) -> Fault {
+        let running = || self.courses.iter().filter(|course| !course.is_done());
+        Fault::Stalled {
+            sending: running().filter_map(Course::wants_to_send).collect(),
+            receiving: running().filter_map(Course::wants_to_receive).collect(),
+        }
+    }
+}

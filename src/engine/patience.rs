@@ -1,0 +1,128 @@
+//! How a call waits: awake for a short while, then asleep, and not for ever.
+
+use std::time::{Duration, Instant};
+
+use crate::sys;
+
+/// How long a call stays awake after something moved. A peer on the same host answers in well
+/// under this; being woken from poll costs as much.
+const AWAKE: Duration = Duration::from_micros(50);
+/// Giving up the core for longer than this shows another program on it.
+const CROWDED_YIELD: Duration = Duration::from_micros(100);
+/// How long the group then sleeps at its first miss.
+const CROWDED: Duration = Duration::from_millis(100);
+
+/// What to do after a turn in which nothing moved.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    Retry,
+    /// Sleep for at most this long; None is without limit.
+    Sleep(Option<Duration>),
+    /// The timeout is over, and nothing came at the last look either.
+    GiveUp,
+}
+
+/// Counts the time since something moved.
+#[derive(Debug, Default)]
+pub struct Patience {
+    timeout: Option<Duration>,
+    /// The first miss since something moved.
+    idle_since: Option<Instant>,
+    last_miss: Option<Instant>,
+    crowded_until: Option<Instant>,
+    /// The links were looked at once more after the deadline.
+    last_look: bool,
+}
+
+impl Patience {
+    /// A new call begins. Reads no clock.
+    pub fn start(&mut self, timeout: Option<Duration>) {
+        self.timeout = timeout;
+        self.moved();
+    }
+
+    /// Something moved. Reads no clock.
+    pub fn moved(&mut self) {
+        self.idle_since = None;
+        self.last_miss = None;
+        self.last_look = false;
+    }
+
+    /// Nothing moved: gives up the core and says what is next.
+    pub fn missed(&mut self) -> Next {
+        if self.crowded_until.is_none() {
+            sys::yield_core();
+        }
+        self.after_yield(Instant::now())
+    }
+
+    fn after_yield(&mut self, now: Instant) -> Next {
+        let since = *self.idle_since.get_or_insert(now);
+        let yielded = self.last_miss.replace(now).map_or(Duration::ZERO, |last| now - last);
+        match self.crowded_until {
+            None if yielded > CROWDED_YIELD => self.crowded_until = Some(now + CROWDED),
+            Some(until) if now >= until => self.crowded_until = None,
+            _ => {}
+        }
+        let idle = now - since;
+        if self.timeout.is_some_and(|timeout| idle >= timeout) {
+            // A rank that was stopped finds its deadline past, and its peers' words unread.
+            if std::mem::replace(&mut self.last_look, true) {
+                return Next::GiveUp;
+            }
+            return Next::Retry;
+        }
+        if idle < AWAKE && self.crowded_until.is_none() {
+            return Next::Retry;
+        }
+        // The sleep is no yield: what it lasts says nothing about the core.
+        self.last_miss = None;
+        Next::Sleep(self.timeout.map(|timeout| timeout - idle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn awake_then_asleep_then_one_more_look() {
+        let mut patience = Patience::default();
+        patience.start(Some(TIMEOUT));
+        let t = Instant::now();
+        let at = |us| t + Duration::from_micros(us);
+        assert_eq!(patience.after_yield(at(0)), Next::Retry);
+        assert_eq!(patience.after_yield(at(40)), Next::Retry);
+        assert_eq!(patience.after_yield(at(60)), Next::Sleep(Some(TIMEOUT - Duration::from_micros(60))));
+        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);
+        assert_eq!(patience.after_yield(t + TIMEOUT), Next::GiveUp);
+    }
+
+    #[test]
+    fn progress_starts_the_clock_anew() {
+        let mut patience = Patience::default();
+        patience.start(Some(TIMEOUT));
+        let t = Instant::now();
+        patience.after_yield(t);
+        patience.after_yield(t + TIMEOUT);
+        patience.moved();
+        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);
+        assert_eq!(patience.after_yield(t + TIMEOUT + AWAKE), Next::Sleep(Some(TIMEOUT - AWAKE)));
+    }
+
+    #[test]
+    fn a_long_yield_makes_the_next_misses_sleep_at_once() {
+        let mut patience = Patience::default();
+        patience.start(None);
+        let t = Instant::now();
+        patience.after_yield(t);
+        let late = t + CROWDED_YIELD * 2;
+        assert_eq!(patience.after_yield(late), Next::Sleep(None));
+        patience.moved();
+        assert_eq!(patience.after_yield(late + CROWDED / 2), Next::Sleep(None));
+        patience.moved();
+        assert_eq!(patience.after_yield(late + CROWDED), Next::Retry);
+    }
+}

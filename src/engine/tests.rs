@@ -1,0 +1,164 @@
+//! Plans on links that hold a byte, and what a call tells of a peer that differs or ends.
+
+use std::time::Duration;
+
+use super::*;
+use crate::dtype::{Dtype, Op};
+use crate::link::pair::pair;
+use crate::plan::{Flow, Place};
+use crate::wire::{CallHeader, Kind};
+
+/// Both edges of every rank of a ring, as an engine wants them: right lanes, then left lanes.
+fn ring_of(size: usize, lanes: usize, capacity: usize) -> Vec<Vec<Box<dyn Link>>> {
+    let mut right: Vec<Vec<Box<dyn Link>>> = (0..size).map(|_| Vec::new()).collect();
+    let mut left: Vec<Vec<Box<dyn Link>>> = (0..size).map(|_| Vec::new()).collect();
+    for rank in 0..size {
+        for _ in 0..lanes {
+            let (mine, theirs) = pair(capacity);
+            right[rank].push(Box::new(mine));
+            left[(rank + 1) % size].push(Box::new(theirs));
+        }
+    }
+    right.into_iter().zip(left).map(|(right, left)| right.into_iter().chain(left).collect()).collect()
+}
+
+/// Routes a plan as a group does.
+fn route(engine: &mut Engine, plan: &Plan, place: Place, header: CallHeader, element: usize) {
+    for pass in &plan.passes {
+        let (right, left) = (pass.lane, place.lanes + pass.lane);
+        let (out, into) = if pass.flow == Flow::Right { (right, left) } else { (left, right) };
+        let two = place.size == 2;
+        let first = pass.lane == 0 && (pass.flow == Flow::Right || !two);
+        let header = first.then_some(header);
+        let gate = if two || pass.flow == Flow::Right { 0 } else { 1 };
+        engine.route(
+            pass,
+            Route { out: Some(out), into: Some(into), announce: header, expect: header, gate },
+            element,
+        );
+    }
+}
+
+fn header(count: usize) -> CallHeader {
+    let (dtype, op, count) = (Some(Dtype::Int32), Some(Op::Sum), count as u64);
+    CallHeader { dtype, op, count, ..CallHeader::new(Kind::AllReduce, 1) }
+}
+
+fn input(rank: usize, count: usize) -> Vec<u8> {
+    (0..count).flat_map(|i| (((rank + 1) * 1000 + i) as i32).to_ne_bytes()).collect()
+}
+
+fn run_ring(
+    size: usize,
+    lanes: usize,
+    capacity: usize,
+    count: usize,
+    fill: impl Fn(&mut Plan, Place) + Sync,
+) {
+    let links = ring_of(size, lanes, capacity);
+    let right: Vec<u8> = (0..count)
+        .map(|i| (0..size).map(|rank| ((rank + 1) * 1000 + i) as i32).sum::<i32>())
+        .flat_map(i32::to_ne_bytes)
+        .collect();
+    std::thread::scope(|scope| {
+        for (rank, mut links) in links.into_iter().enumerate() {
+            let (fill, right) = (&fill, &right);
+            scope.spawn(move || {
+                let place = Place { rank, size, lanes };
+                let mut plan = Plan::default();
+                fill(&mut plan, place);
+                let mut engine = Engine::default();
+                route(&mut engine, &plan, place, header(count), 4);
+                let (mut send, mut recv) = (input(rank, count), vec![0; count * 4]);
+                let mut scratch = vec![0; plan.scratch * 4];
+                let task = Task {
+                    plan: &plan,
+                    element: 4,
+                    reducer: Reducer::new(Dtype::Int32, Op::Sum),
+                    ranks: size,
+                    send: Region::from_slice(&mut send),
+                    recv: Region::from_slice(&mut recv),
+                    scratch: Region::from_slice(&mut scratch),
+                };
+                let stop = Stop::new().unwrap();
+                engine.run(&task, &mut links, &stop, Some(Duration::from_secs(30))).unwrap();
+                assert!(recv == *right, "rank {rank} of {size}, {lanes} lanes, {count} elements");
+            });
+        }
+    });
+}
+
+#[test]
+fn all_reduce_ends_over_links_that_hold_a_byte() {
+    for size in 2..=5 {
+        for lanes in [1, 3] {
+            for count in [0, 1, size, 29] {
+                // The element's size decides on the algorithm: small is the flood, large the ring.
+                run_ring(size, lanes, 1, count, |plan, place| {
+                    plan.all_reduce(place, count, 4);
+                });
+                for parts in [1, 2] {
+                    run_ring(size, lanes, 1, count, |plan, place| plan.ring_all_reduce(place, count, parts));
+                }
+            }
+        }
+    }
+}
+
+/// An engine of rank 0 in a ring of two, and the peer's ends of its two links.
+fn alone(count: usize) -> (Engine, Plan, Vec<Box<dyn Link>>, Vec<Box<dyn Link>>) {
+    let mut ends = ring_of(2, 1, 4096).into_iter();
+    let (links, peer) = (ends.next().unwrap(), ends.next().unwrap());
+    let place = Place { rank: 0, size: 2, lanes: 1 };
+    let (mut plan, mut engine) = (Plan::default(), Engine::default());
+    plan.ring_all_reduce(place, count, 2);
+    route(&mut engine, &plan, place, header(count), 4);
+    (engine, plan, links, peer)
+}
+
+fn run_alone(
+    (engine, plan): (&mut Engine, &Plan),
+    links: &mut Links,
+    recv: &mut [u8],
+    stop: &Stop,
+) -> Result<(), Fault> {
+    let mut send = recv.to_vec();
+    let reducer = Reducer::new(Dtype::Int32, Op::Sum);
+    let (send, recv) = (Region::from_slice(&mut send), Region::from_slice(recv));
+    let task = Task { plan, element: 4, reducer, ranks: 2, send, recv, scratch: Region::empty() };
+    engine.run(&task, links, stop, Some(Duration::from_millis(50)))
+}
+
+#[test]
+fn nothing_of_a_differing_call_is_stored() {
+    let (mut engine, plan, mut links, mut peer) = alone(8);
+    let mut other = header(9).encode();
+    let mut data = [7u8; 64];
+    // Rank 1's right link is rank 0's left one: there the header comes; the other has data only.
+    let pieces = [Region::from_slice(&mut other), Region::from_slice(&mut data)];
+    peer[0].send(&pieces).unwrap();
+    peer[1].send(&pieces[1..]).unwrap();
+    let mut recv = [1u8; 32];
+    let fault = run_alone((&mut engine, &plan), &mut links, &mut recv, &Stop::new().unwrap()).unwrap_err();
+    assert!(matches!(fault, Fault::Differs { link: 1, theirs, .. } if theirs.count == 9), "{fault:?}");
+    assert_eq!(recv, [1u8; 32]);
+}
+
+#[test]
+fn an_end_a_stop_and_a_timeout_are_told_apart() {
+    let stop = Stop::new().unwrap();
+    let (mut engine, plan, mut links, peer) = alone(8);
+    let fault = run_alone((&mut engine, &plan), &mut links, &mut [0; 32], &stop).unwrap_err();
+    assert!(matches!(&fault, Fault::Stalled { receiving, .. } if receiving == &[1, 0]), "{fault:?}");
+    drop(peer);
+
+    let (mut engine, plan, mut links, peer) = alone(8);
+    drop(peer);
+    let fault = run_alone((&mut engine, &plan), &mut links, &mut [0; 32], &stop).unwrap_err();
+    assert!(matches!(fault, Fault::Ended { .. }), "{fault:?}");
+
+    let (mut engine, plan, mut links, _peer) = alone(8);
+    stop.raise();
+    let fault = run_alone((&mut engine, &plan), &mut links, &mut [0; 32], &stop).unwrap_err();
+    assert!(matches!(fault, Fault::Stopped), "{fault:?}");
+}

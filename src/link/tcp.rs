@@ -1,0 +1,165 @@
+//! A link over one TCP connection.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use socket2::Socket;
+
+use super::Link;
+use crate::memory::Region;
+use crate::sys::{self, fork};
+
+/// What one read takes at most: small enough that an element is still in the second-level cache
+/// when it is reduced, large enough that the system call doesn't count.
+const BUFFER_BYTES: usize = 256 << 10;
+/// The widest alignment that a unit may ask for.
+const MAX_ALIGNMENT: usize = 16;
+
+/// A connected socket and the bytes read from it ahead of their use.
+pub struct TcpLink {
+    #[allow(dead_code, reason = "unregisters the socket before it closes")]
+    registered: fork::Registered,
+    socket: Socket,
+    /// Allocated at the first peek: half of a group's links never read through it.
+    buffer: Vec<u8>,
+    /// Where in `buffer` an aligned address lies.
+    base: usize,
+    start: usize,
+    end: usize,
+}
+
+impl TcpLink {
+    /// Takes over a connected socket.
+    pub fn new(socket: Socket) -> io::Result<TcpLink> {
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        sys::quiet(&socket)?;
+        let registered = fork::Registered::new(socket.as_raw_fd());
+        Ok(TcpLink { registered, socket, buffer: Vec::new(), base: 0, start: 0, end: 0 })
+    }
+
+    /// Moves what is buffered to the front.
+    fn compact(&mut self) {
+        let held = self.base + self.start..self.base + self.end;
+        self.buffer.copy_within(held, self.base);
+        self.end -= self.start;
+        self.start = 0;
+    }
+
+    fn allocate(&mut self) {
+        self.buffer = vec![0; BUFFER_BYTES + MAX_ALIGNMENT];
+        self.base = self.buffer.as_ptr().align_offset(MAX_ALIGNMENT).min(MAX_ALIGNMENT);
+    }
+}
+
+impl Link for TcpLink {
+    fn send(&mut self, pieces: &[Region<'_>]) -> io::Result<usize> {
+        sys::send(self.socket.as_raw_fd(), pieces)
+    }
+
+    fn peek(&mut self, unit: usize) -> io::Result<Region<'_>> {
+        if self.buffer.is_empty() {
+            self.allocate();
+        }
+        let alignment = MAX_ALIGNMENT.min(1 << unit.trailing_zeros().min(8));
+        let short = self.end - self.start < unit;
+        if short || !self.start.is_multiple_of(alignment) {
+            self.compact();
+        }
+        if short {
+            let (base, end) = (self.base, self.end);
+            let room = Region::from_slice(&mut self.buffer[base + end..base + BUFFER_BYTES]);
+            self.end += sys::receive(self.socket.as_raw_fd(), room)?;
+        }
+        let held = self.base + self.start..self.base + self.end;
+        Ok(Region::from_slice(&mut self.buffer[held]))
+    }
+
+    fn buffered(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.start += bytes.min(self.buffered());
+    }
+
+    fn receive(&mut self, into: Region<'_>) -> io::Result<usize> {
+        if self.buffered() == 0 {
+            return sys::receive(self.socket.as_raw_fd(), into);
+        }
+        let bytes = self.buffered().min(into.len());
+        let from = self.base + self.start;
+        into.part(0, bytes).copy_from_slice(&self.buffer[from..from + bytes]);
+        self.consume(bytes);
+        Ok(bytes)
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.socket.as_raw_fd())
+    }
+
+    fn finish(&mut self) {
+        // Fails where the peer has ended the connection, which says the same.
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+}
+
+/// Closes a connection that no ring uses with a reset, which leaves no TIME_WAIT behind. Never
+/// for a peer's: what was sent to it would be lost.
+pub fn close_at_once(socket: Socket) {
+    let _ = socket.set_linger(Some(Duration::ZERO));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    fn connected() -> (TcpLink, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (TcpLink::new(ours.into()).unwrap(), listener.accept().unwrap().0)
+    }
+
+    fn bytes(region: Region<'_>) -> Vec<u8> {
+        let mut copy = vec![0; region.len()];
+        Region::from_slice(&mut copy).copy_from(region);
+        copy
+    }
+
+    #[test]
+    fn what_arrives_is_aligned_whole_and_in_order() {
+        use std::io::Write;
+        let (mut link, mut peer) = connected();
+        let sent: Vec<u8> = (0..=255).collect();
+        peer.write_all(&sent).unwrap();
+        let mut got = Vec::new();
+        while got.len() < 3 {
+            let some = bytes(link.peek(3).unwrap());
+            if some.len() >= 3 {
+                got.extend_from_slice(&some[..3]);
+                link.consume(3);
+            }
+        }
+        while got.len() < 11 {
+            let region = link.peek(8).unwrap();
+            if region.len() >= 8 {
+                assert_eq!(region.as_ptr() as usize % 8, 0);
+                got.extend_from_slice(&bytes(region)[..8]);
+                link.consume(8);
+            }
+        }
+        let mut rest = vec![0; 245];
+        let mut have = 0;
+        while have < rest.len() {
+            have += link.receive(Region::from_slice(&mut rest[have..])).unwrap();
+        }
+        got.extend_from_slice(&rest);
+        assert_eq!(got, sent);
+        drop(peer);
+        while link.peek(1).is_ok_and(|region| region.is_empty()) {}
+        assert_eq!(link.peek(1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

@@ -1,0 +1,44 @@
+//! The ring all-reduce: segments are reduced on their first round and passed around on the
+//! second (Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+//! workstations", 2009). Each rank sends 2(n-1)/n of the array.
+
+use super::segment::Stretch;
+use super::{Buffer, Flow, Place, Plan, Span};
+
+/// All-reduce of `count` elements in one part, which goes right, or two, of which the second goes
+/// left. Lanes cut each segment, so that they change no element's order of reduction.
+pub fn all_reduce(plan: &mut Plan, place: Place, count: usize, parts: usize) {
+    let whole = Stretch { start: 0, len: count };
+    let none = Stretch { start: count, len: 0 };
+    let (right, left) = if parts == 1 { (whole, none) } else { (whole.part(0, 2), whole.part(1, 2)) };
+    for lane in 0..place.lanes {
+        for (flow, part) in [(Flow::Right, right), (Flow::Left, left)] {
+            if lane == 0 || part.len > 0 {
+                pass(plan, place, flow, lane, part);
+            }
+        }
+    }
+}
+
+/// One direction of one lane. At step q a rank sends the segment that started q ranks upstream of
+/// it and receives the one that started q + 1 upstream; the last of the n - 1 reductions of a
+/// segment ends its chain, and the n - 1 steps after that pass the results around.
+fn pass(plan: &mut Plan, place: Place, flow: Flow, lane: usize, part: Stretch) {
+    let n = place.size;
+    let segment = |steps: usize, buffer: Buffer| {
+        let segment = part.part(flow.upstream(place.rank, steps, n), n).part(lane, place.lanes);
+        Span { buffer, start: segment.start, len: segment.len }
+    };
+    let own = segment(0, Buffer::Send);
+    plan.begin(flow, lane, own.len);
+    plan.send(own);
+    for step in 1..2 * (n - 1) {
+        plan.send(segment(step, Buffer::Recv));
+    }
+    for step in 1..n {
+        plan.reduce(segment(step, Buffer::Recv), segment(step, Buffer::Send), step == n - 1);
+    }
+    for step in n..2 * n - 1 {
+        plan.store(segment(step, Buffer::Recv));
+    }
+}

@@ -1,0 +1,39 @@
+//! Cutting a stretch of elements into equal parts.
+
+/// A stretch of elements of some buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub start: usize,
+    pub len: usize,
+}
+
+impl Stretch {
+    /// Part `index` of `parts`: from floor(index * len / parts) to floor((index + 1) * len / parts).
+    pub fn part(self, index: usize, parts: usize) -> Stretch {
+        let cut = |i: usize| (self.len as u128 * i as u128 / parts as u128) as usize;
+        let (start, end) = (cut(index), cut(index + 1));
+        Stretch { start: self.start + start, len: end - start }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_contiguous_and_cover() {
+        for parts in 1..=16 {
+            for len in (0..1024).chain([usize::MAX / 2, usize::MAX]) {
+                let whole = Stretch { start: 0, len };
+                let mut at = 0;
+                for index in 0..parts {
+                    let part = whole.part(index, parts);
+                    assert_eq!(part.start, at);
+                    assert!(part.len.abs_diff(len / parts) <= 1);
+                    at += part.len;
+                }
+                assert_eq!(at, len);
+            }
+        }
+    }
+}

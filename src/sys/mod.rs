@@ -1,0 +1,48 @@
+//! The system calls that std and socket2 lack. A platform provides:
+//!
+//! - [`send`], [`receive`]: one non-blocking transfer that never raises SIGPIPE
+//! - [`poll`]: sleep until a descriptor is ready
+//! - [`Wake`]: a descriptor that another thread makes ready
+//! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
+//! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
+//! - [`interface_index`], [`random`], [`yield_core`]
+#![allow(unsafe_code)]
+
+pub mod fork;
+mod socket;
+mod thread;
+mod wake;
+
+pub use socket::{Interest, PollEntry, poll, quiet, receive, send};
+pub use thread::{spawn, spawn_scoped, yield_core};
+pub use wake::Wake;
+
+use std::ffi::CString;
+use std::io;
+
+/// Runs a system call and turns -1 into the OS error.
+macro_rules! syscall {
+    ($call:expr) => {{
+        let result = $call;
+        if result == -1 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+    }};
+}
+use syscall;
+
+/// The index of a network interface, which a link-local address needs.
+pub fn interface_index(name: &str) -> io::Result<u32> {
+    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: `name` is NUL-terminated.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// Bytes from the system's random generator.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0u8; N];
+    // SAFETY: the buffer has N bytes; getentropy takes up to 256.
+    syscall!(unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), N) })?;
+    Ok(bytes)
+}

@@ -1,0 +1,63 @@
+//! Collectives over loopback TCP, with threads as ranks and exactly known results.
+
+mod common;
+
+use common::{all_gather, all_reduce, bytes, configurations, ring};
+use ring::dtype::{Dtype, Op};
+
+/// Counts around the number of ranks, the flood's limit, the two parts' limit and the buffers.
+const COUNTS: [usize; 10] = [0, 1, 2, 7, 1021, 4096, 4097, 16_385, 65_537, 300_001];
+
+fn value(rank: usize, i: usize) -> f32 {
+    ((rank + 1) * (i % 1009 + 1)) as f32
+}
+
+#[test]
+fn sums_are_exact_on_every_rank() {
+    for size in 1..=8 {
+        for (addresses, connections) in [(1, 1), (1, 3), (2, 2)] {
+            ring(&configurations(size, addresses, connections), |group| {
+                for count in COUNTS {
+                    let mine: Vec<f32> = (0..count).map(|i| value(group.rank(), i)).collect();
+                    let mut send = bytes(&mine, f32::to_ne_bytes);
+                    let mut recv = vec![0xAA; send.len()];
+                    group.all_reduce(Ok(all_reduce(&mut send, &mut recv, Dtype::Float32, Op::Sum))).unwrap();
+                    let all = |i| (0..size).map(|rank| value(rank, i)).sum::<f32>();
+                    let right = bytes(&(0..count).map(all).collect::<Vec<_>>(), f32::to_ne_bytes);
+                    assert!(recv == right, "size {size}, {connections} connections, count {count}");
+                    assert!(send == bytes(&mine, f32::to_ne_bytes), "the input was written");
+                    let whole = ring::memory::Region::from_slice(&mut send);
+                    let in_place = ring::group::AllReduce {
+                        send: whole,
+                        recv: whole,
+                        count,
+                        dtype: Dtype::Float32,
+                        op: Op::Sum,
+                    };
+                    group.all_reduce(Ok(in_place)).unwrap();
+                    assert!(send == right, "in place: size {size}, count {count}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn blocks_are_gathered_in_rank_order() {
+    for size in 1..=8 {
+        for connections in [1, 3] {
+            ring(&configurations(size, 1, connections), |group| {
+                for count in COUNTS {
+                    let mine = |rank: usize| (0..count).map(|i| (rank * 31 + i) as u16).collect::<Vec<_>>();
+                    let mut send = bytes(&mine(group.rank()), u16::to_ne_bytes);
+                    let mut recv = vec![0xAA; send.len() * size];
+                    group.all_gather(Ok(all_gather(&mut send, &mut recv, Dtype::Uint16))).unwrap();
+                    let right: Vec<u8> =
+                        (0..size).flat_map(|rank| bytes(&mine(rank), u16::to_ne_bytes)).collect();
+                    assert!(recv == right, "size {size}, {connections} connections, count {count}");
+                    group.barrier().unwrap();
+                }
+            });
+        }
+    }
+}
