@@ -1,5 +1,7 @@
 //! Element types and reductions: their numbers, names and which goes with which.
 
+use std::ffi::CStr;
+
 /// One row of a table: the variant, its number in ring.h, its name, and for a dtype its size.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $number:literal, $text:literal;)* }) => {
@@ -23,9 +25,14 @@ macro_rules! numbered {
                 self as u8
             }
 
+            /// Its name as texts and tools print it, NUL-terminated for C.
+            pub fn c_name(self) -> &'static CStr {
+                match self { $($name::$variant => $text,)* }
+            }
+
             /// Its name as texts and tools print it.
             pub fn name(self) -> &'static str {
-                match self { $($name::$variant => $text,)* }
+                self.c_name().to_str().unwrap_or("")
             }
         }
     };
@@ -34,34 +41,34 @@ macro_rules! numbered {
 numbered! {
     /// The type of an array's elements. The numbers are those of MLX's `Dtype`.
     Dtype {
-        Bool = 0, "bool";
-        Uint8 = 1, "uint8";
-        Uint16 = 2, "uint16";
-        Uint32 = 3, "uint32";
-        Uint64 = 4, "uint64";
-        Int8 = 5, "int8";
-        Int16 = 6, "int16";
-        Int32 = 7, "int32";
-        Int64 = 8, "int64";
-        Float16 = 9, "float16";
-        Float32 = 10, "float32";
-        Float64 = 11, "float64";
-        Bfloat16 = 12, "bfloat16";
-        Complex64 = 13, "complex64";
+        Bool = 0, c"bool";
+        Uint8 = 1, c"uint8";
+        Uint16 = 2, c"uint16";
+        Uint32 = 3, c"uint32";
+        Uint64 = 4, c"uint64";
+        Int8 = 5, c"int8";
+        Int16 = 6, c"int16";
+        Int32 = 7, c"int32";
+        Int64 = 8, c"int64";
+        Float16 = 9, c"float16";
+        Float32 = 10, c"float32";
+        Float64 = 11, c"float64";
+        Bfloat16 = 12, c"bfloat16";
+        Complex64 = 13, c"complex64";
     }
 }
 
 numbered! {
     /// A reduction.
     Op {
-        Sum = 0, "sum";
-        Max = 1, "max";
-        Min = 2, "min";
-        Prod = 3, "prod";
-        Mean = 4, "mean";
-        Band = 5, "band";
-        Bor = 6, "bor";
-        Bxor = 7, "bxor";
+        Sum = 0, c"sum";
+        Max = 1, c"max";
+        Min = 2, c"min";
+        Prod = 3, c"prod";
+        Mean = 4, c"mean";
+        Band = 5, c"band";
+        Bor = 6, c"bor";
+        Bxor = 7, c"bxor";
     }
 }
 

@@ -1,8 +1,9 @@
 //! What went wrong: a status from ring.h, the rank at fault, and a text for a person.
 
+use std::ffi::CStr;
 use std::io;
 
-/// Status, its number, its name's last part, and its sentence, in one table.
+/// Status, its number, its name in ring.h and its sentence, in one table.
 macro_rules! statuses {
     ($($variant:ident = $number:literal, $name:literal, $sentence:literal;)*) => {
         /// What a call returns. The numbers are those of ring.h.
@@ -20,13 +21,18 @@ macro_rules! statuses {
                 match number { $($number => Some(Status::$variant),)* _ => None }
             }
 
-            /// The name of its constant in ring.h.
-            pub fn name(self) -> &'static str {
-                match self { $(Status::$variant => concat!("RING_STATUS_", $name),)* }
+            /// The name of its constant in ring.h, NUL-terminated for C.
+            pub fn c_name(self) -> &'static CStr {
+                match self { $(Status::$variant => $name,)* }
             }
 
-            /// One sentence for a person.
-            pub fn sentence(self) -> &'static str {
+            /// The name of its constant in ring.h.
+            pub fn name(self) -> &'static str {
+                self.c_name().to_str().unwrap_or("")
+            }
+
+            /// One sentence for a person, NUL-terminated for C.
+            pub fn sentence(self) -> &'static CStr {
                 match self { $(Status::$variant => $sentence,)* }
             }
         }
@@ -34,21 +40,21 @@ macro_rules! statuses {
 }
 
 statuses! {
-    Ok = 0, "OK", "The call succeeded.";
-    InvalidArgument = 1, "INVALID_ARGUMENT", "An argument is not one that the function takes.";
-    InvalidState = 2, "INVALID_STATE", "The function may not be called here or now.";
-    Unsupported = 3, "UNSUPPORTED", "This build or this pair of type and operation cannot do that.";
-    InvalidConfig = 4, "INVALID_CONFIG", "The configuration is incomplete or wrong.";
-    ConnectFailed = 5, "CONNECT_FAILED", "The ring could not be formed.";
-    AuthFailed = 6, "AUTH_FAILED", "A peer did not prove that it knows the shared secret.";
-    Mismatch = 7, "MISMATCH", "Ranks made calls that do not match.";
-    PeerLost = 8, "PEER_LOST", "A peer has died, left, or cannot be reached any more.";
-    Timeout = 9, "TIMEOUT", "A call made no progress for as long as its timeout allows.";
-    Aborted = 10, "ABORTED", "The group was aborted or destroyed while the call ran.";
-    System = 11, "SYSTEM", "This host refused something that the library needs.";
-    OutOfMemory = 12, "OUT_OF_MEMORY", "Memory could not be allocated.";
-    Internal = 13, "INTERNAL", "The library has a fault of its own.";
-    Pending = 14, "PENDING", "The operation is still running.";
+    Ok = 0, c"RING_STATUS_OK", c"The call succeeded.";
+    InvalidArgument = 1, c"RING_STATUS_INVALID_ARGUMENT", c"An argument is not one that the function takes.";
+    InvalidState = 2, c"RING_STATUS_INVALID_STATE", c"The function may not be called here or now.";
+    Unsupported = 3, c"RING_STATUS_UNSUPPORTED", c"This build or this pair of type and operation cannot do that.";
+    InvalidConfig = 4, c"RING_STATUS_INVALID_CONFIG", c"The configuration is incomplete or wrong.";
+    ConnectFailed = 5, c"RING_STATUS_CONNECT_FAILED", c"The ring could not be formed.";
+    AuthFailed = 6, c"RING_STATUS_AUTH_FAILED", c"A peer did not prove that it knows the shared secret.";
+    Mismatch = 7, c"RING_STATUS_MISMATCH", c"Ranks made calls that do not match.";
+    PeerLost = 8, c"RING_STATUS_PEER_LOST", c"A peer has died, left, or cannot be reached any more.";
+    Timeout = 9, c"RING_STATUS_TIMEOUT", c"A call made no progress for as long as its timeout allows.";
+    Aborted = 10, c"RING_STATUS_ABORTED", c"The group was aborted or destroyed while the call ran.";
+    System = 11, c"RING_STATUS_SYSTEM", c"This host refused something that the library needs.";
+    OutOfMemory = 12, c"RING_STATUS_OUT_OF_MEMORY", c"Memory could not be allocated.";
+    Internal = 13, c"RING_STATUS_INTERNAL", c"The library has a fault of its own.";
+    Pending = 14, c"RING_STATUS_PENDING", c"The operation is still running.";
 }
 
 /// A failed call: what ring.h reports through its status, its texts and `ring_failure_t`.
@@ -110,7 +116,7 @@ mod tests {
         for (number, &status) in Status::ALL.iter().enumerate() {
             assert_eq!(status as i32, number as i32);
             assert_eq!(Status::from_number(number as i32), Some(status));
-            assert!(status.sentence().ends_with('.'));
+            assert!(status.sentence().to_bytes().ends_with(b"."));
         }
         assert_eq!(Status::Timeout.name(), "RING_STATUS_TIMEOUT");
         assert_eq!(Status::from_number(15), None);

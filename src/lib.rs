@@ -8,6 +8,7 @@ pub mod bootstrap;
 pub mod dtype;
 pub mod engine;
 pub mod error;
+pub mod ffi;
 pub mod group;
 pub mod kernels;
 pub mod link;

@@ -51,6 +51,15 @@ pub fn set(sink: Option<(Sink, Level)>) {
     *current = sink.map(|(sink, _)| sink);
 }
 
+/// Like [`set`], unless lines go somewhere already.
+pub fn set_if_off(sink: Sink, level: Level) {
+    let mut current = SINK.lock().unwrap_or_else(PoisonError::into_inner);
+    if current.is_none() {
+        WANTED.store(level as i32, Ordering::Relaxed);
+        *current = Some(sink);
+    }
+}
+
 /// A sink that writes each line to stderr.
 pub fn stderr_sink() -> Sink {
     Box::new(|level, line| eprintln!("libring {}: {line}", level.name()))

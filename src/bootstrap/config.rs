@@ -1,7 +1,22 @@
-//! What a group is made of: settings as they were given, and the configuration they make.
+//! What a group is made of: settings as they were given, and the configuration that they make.
 
 use std::ffi::OsString;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
+
+use crate::bootstrap::hostfile;
+use crate::error::{Error, Result, Status};
+use crate::wire::MAX_JOB_ID;
+
+/// Without `connect_timeout_ms`: time for a cluster's processes to be started one by one.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Without `timeout_ms`: longer than what ranks differ by in computing between two calls.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+/// Connections per neighbour and address.
+const MAX_CONNECTIONS: u32 = 64;
+/// A shorter secret could be guessed.
+const MIN_SECRET: usize = 16;
 
 /// One `host:port` of a hostfile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -12,31 +27,53 @@ pub struct Address {
     pub port: u16,
 }
 
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The host of an [`Address`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// `192.0.2.1` or `[2001:db8::1]`.
+    Ip(IpAddr),
+    /// `[fe80::1%eth0]`: an address and the interface that it belongs to.
+    Scoped(Ipv6Addr, String),
+    /// A name, in lower case.
+    Name(String),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Ip(std::net::IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port),
-            Host::Ip(std::net::IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port),
+            Host::Ip(IpAddr::V4(ip)) => write!(f, "{ip}:{}", self.port),
+            Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port),
             Host::Scoped(ip, interface) => write!(f, "[{ip}%{interface}]:{}", self.port),
             Host::Name(name) => write!(f, "{name}:{}", self.port),
         }
     }
 }
 
-/// The host of an [`Address`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Host {
-    /// `192.0.2.1` or `[2001:db8::1]`.
-    Ip(std::net::IpAddr),
-    /// `[fe80::1%eth0]`: an address and the interface that it belongs to.
-    Scoped(std::net::Ipv6Addr, String),
-    /// A name, in lower case.
-    Name(String),
+/// What errors call a setting: a field of `ring_config_t`, or the variable that it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    pub rank: &'static str,
+    pub size: &'static str,
+    pub hostfile: &'static str,
+    pub job_id: &'static str,
+    pub connections: &'static str,
+}
+
+impl Names {
+    /// The fields of `ring_config_t`.
+    pub const FIELDS: Names = Names {
+        rank: "rank",
+        size: "size",
+        hostfile: "hostfile",
+        job_id: "job_id",
+        connections: "connections",
+    };
 }
 
 /// Settings as `ring_config_t` or the environment gave them, unchecked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
+    pub names: Names,
     /// -1: not set.
     pub rank: i32,
     /// 0: not set.
@@ -46,8 +83,10 @@ pub struct Settings {
     pub rendezvous: Option<Vec<u8>>,
     pub job_id: Vec<u8>,
     pub secret: Option<Vec<u8>>,
+    /// 0 is the default, u32::MAX none; likewise `timeout_ms`.
     pub connect_timeout_ms: u32,
     pub timeout_ms: u32,
+    /// 0 is the default.
     pub connections: u32,
     pub wire: i32,
     pub transport: i32,
@@ -57,12 +96,36 @@ pub struct Settings {
     pub reserved: u32,
 }
 
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            names: Names::FIELDS,
+            rank: -1,
+            size: 0,
+            hostfile: None,
+            hosts: None,
+            rendezvous: None,
+            job_id: Vec::new(),
+            secret: None,
+            connect_timeout_ms: 0,
+            timeout_ms: 0,
+            connections: 0,
+            wire: 0,
+            transport: 0,
+            flags: 0,
+            trace_dir: None,
+            stall_warning_ms: 0,
+            reserved: 0,
+        }
+    }
+}
+
 /// A checked configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// This rank.
     pub rank: usize,
-    /// Every rank's addresses; as many as there are ranks.
+    /// Every rank's addresses; as many entries as there are ranks.
     pub entries: Vec<Vec<Address>>,
     /// Ranks with another job id are refused; at most 255 bytes.
     pub job_id: Vec<u8>,
@@ -72,4 +135,239 @@ pub struct Config {
     pub timeout: Option<Duration>,
     /// Connections per neighbour and address.
     pub connections: usize,
+}
+
+/// A timeout as ring.h gives it: 0 is the default, UINT32_MAX none.
+pub fn timeout_from_ms(ms: u32, default: Duration) -> Option<Duration> {
+    match ms {
+        0 => Some(default),
+        u32::MAX => None,
+        ms => Some(Duration::from_millis(ms.into())),
+    }
+}
+
+fn invalid(text: String) -> Error {
+    Error::new(Status::InvalidConfig, text)
+}
+
+impl Settings {
+    /// Checks everything that can be checked without a peer. What is wrong comes before what this
+    /// build lacks.
+    pub fn check(&self) -> Result<Config> {
+        let names = &self.names;
+        if self.rank < 0 {
+            let what = if self.rank == -1 { "is not set".into() } else { format!("is {}", self.rank) };
+            return Err(invalid(format!(
+                "{} {what}; it must be from 0 to the number of ranks - 1",
+                names.rank
+            )));
+        }
+        if self.size < 0 {
+            return Err(invalid(format!("{} is {}, which is no number of ranks", names.size, self.size)));
+        }
+        let entries = self.entries()?;
+        let config = match &entries {
+            Some(entries) => Some(self.place(entries)?),
+            None => None,
+        };
+        self.check_values()?;
+        self.check_supported()?;
+        config.ok_or_else(|| Error::new(Status::Internal, "a configuration without hosts passed its check"))
+    }
+
+    /// The entries of the hostfile, or None with a rendezvous.
+    fn entries(&self) -> Result<Option<Vec<Vec<Address>>>> {
+        match (&self.hostfile, &self.hosts, &self.rendezvous) {
+            (Some(path), None, None) => hostfile::read(path, self.names.hostfile).map(Some),
+            (None, Some(text), None) => hostfile::parse(text, "hosts").map(Some),
+            (None, None, Some(_)) => Ok(None),
+            (None, None, None) => {
+                Err(invalid(format!("{} is not set, nor is hosts: one of them must be", self.names.hostfile)))
+            }
+            _ => {
+                let given = [
+                    (self.hostfile.is_some(), "hostfile"),
+                    (self.hosts.is_some(), "hosts"),
+                    (self.rendezvous.is_some(), "rendezvous"),
+                ];
+                let given: Vec<_> = given.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+                Err(invalid(format!("{} are set, and only one of them may be", given.join(" and "))))
+            }
+        }
+    }
+
+    /// This rank among the entries.
+    fn place(&self, entries: &[Vec<Address>]) -> Result<Config> {
+        let names = &self.names;
+        let source = self.source();
+        let rank = self.rank as usize;
+        let size = entries.len();
+        if self.size != 0 && self.size as usize != size {
+            return Err(invalid(format!("{} is {}, but {source} has {size} entries", names.size, self.size)));
+        }
+        if rank >= size {
+            let last = size - 1;
+            return Err(invalid(format!("{} is {rank}, but {source} has ranks 0 to {last}", names.rank)));
+        }
+        let right = (rank + 1) % size;
+        if size > 1 {
+            for used in [rank, right] {
+                if let Some(address) = entries[used].iter().find(|address| address.port == 0) {
+                    return Err(invalid(format!(
+                        "{source}, entry {used}, {address}: port 0 stands in an entry that rank {rank} uses"
+                    )));
+                }
+            }
+        }
+        let (own, next) = (entries[rank].len(), entries[right].len());
+        if own != next {
+            return Err(invalid(format!(
+                "{source}: entry {rank} has {own} addresses and entry {right} has {next}; neighbours need as many"
+            )));
+        }
+        Ok(Config {
+            rank,
+            entries: entries.to_vec(),
+            job_id: self.job_id.clone(),
+            connect_timeout: timeout_from_ms(self.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
+            timeout: timeout_from_ms(self.timeout_ms, DEFAULT_TIMEOUT),
+            connections: self.connections.max(1) as usize,
+        })
+    }
+
+    fn source(&self) -> String {
+        match &self.hostfile {
+            Some(path) => format!("{} {}", self.names.hostfile, path.display()),
+            None => "hosts".to_owned(),
+        }
+    }
+
+    fn check_values(&self) -> Result<()> {
+        let names = &self.names;
+        if self.connections > MAX_CONNECTIONS {
+            let given = self.connections;
+            return Err(invalid(format!(
+                "{} is {given}; at most {MAX_CONNECTIONS} are possible",
+                names.connections
+            )));
+        }
+        if self.job_id.len() > MAX_JOB_ID {
+            let given = self.job_id.len();
+            return Err(invalid(format!(
+                "{} has {given} bytes; at most {MAX_JOB_ID} are possible",
+                names.job_id
+            )));
+        }
+        if self.secret.as_ref().is_some_and(|secret| secret.len() < MIN_SECRET) {
+            return Err(invalid(format!("secret has fewer than {MIN_SECRET} bytes")));
+        }
+        if self.rendezvous.is_some() && self.size == 0 {
+            return Err(invalid(format!("{} is not set, and a rendezvous needs it", names.size)));
+        }
+        if !(0..=1).contains(&self.wire) {
+            return Err(invalid(format!("wire is {}, which is no ring_wire_t", self.wire)));
+        }
+        if !(0..=2).contains(&self.transport) {
+            return Err(invalid(format!("transport is {}, which is no ring_transport_t", self.transport)));
+        }
+        if self.flags & !1 != 0 {
+            return Err(invalid(format!("flags is {:#x}, which has unknown bits", self.flags)));
+        }
+        if self.reserved != 0 {
+            return Err(invalid(format!("reserved is {} and must be 0", self.reserved)));
+        }
+        Ok(())
+    }
+
+    /// What ring.h reserves and this build lacks.
+    fn check_supported(&self) -> Result<()> {
+        let lacking = [
+            (self.rendezvous.is_some(), "rendezvous"),
+            (self.secret.is_some(), "secret"),
+            (self.wire != 0, "wire RING_WIRE_MLX"),
+            (self.transport == 2, "transport RING_TRANSPORT_SHM"),
+            (self.flags != 0, "flags"),
+            (self.trace_dir.is_some(), "trace_dir"),
+            (self.stall_warning_ms != 0, "stall_warning_ms"),
+        ];
+        match lacking.iter().find(|(set, _)| *set) {
+            Some((_, name)) => Err(Error::new(
+                Status::Unsupported,
+                format!("{name} is set, and this build does not have it"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(rank: i32, hosts: &str) -> Settings {
+        Settings { rank, hosts: Some(hosts.into()), ..Settings::default() }
+    }
+
+    const THREE: &str = r#"[["a:1"], ["b:2"], ["c:3", "d:4"]]"#;
+
+    #[test]
+    fn a_good_configuration_has_its_defaults() {
+        let config = settings(0, THREE).check().unwrap();
+        assert_eq!((config.rank, config.entries.len(), config.connections), (0, 3, 1));
+        assert_eq!(config.connect_timeout, Some(DEFAULT_CONNECT_TIMEOUT));
+        let endless = Settings { timeout_ms: u32::MAX, connect_timeout_ms: 7, ..settings(0, THREE) };
+        let config = endless.check().unwrap();
+        assert_eq!((config.timeout, config.connect_timeout), (None, Some(Duration::from_millis(7))));
+        let alone = settings(0, r#"["a:0"]"#).check().unwrap();
+        assert_eq!(alone.entries.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let good = || settings(0, THREE);
+        let bad = [
+            (settings(-1, THREE), "rank is not set"),
+            (settings(-7, THREE), "rank is -7"),
+            (settings(3, THREE), "rank is 3, but hosts has ranks 0 to 2"),
+            (settings(1, THREE), "entry 1 has 1 addresses and entry 2 has 2"),
+            (settings(1, r#"["a:1", "b:2", "c:0"]"#), "entry 2, c:0: port 0"),
+            (settings(2, r#"["a:1", "b:2", "c:0"]"#), "entry 2, c:0: port 0"),
+            (Settings { size: -1, ..good() }, "size is -1"),
+            (Settings { size: 4, ..good() }, "size is 4, but hosts has 3 entries"),
+            (Settings { hosts: None, ..good() }, "hostfile is not set"),
+            (Settings { hostfile: Some("x".into()), ..good() }, "hostfile and hosts are set"),
+            (Settings { rendezvous: Some("".into()), ..good() }, "hosts and rendezvous are set"),
+            (Settings { connections: 65, ..good() }, "connections is 65; at most 64"),
+            (Settings { job_id: vec![b'x'; 256], ..good() }, "job_id has 256 bytes"),
+            (Settings { secret: Some(vec![1; 15]), ..good() }, "secret has fewer than 16"),
+            (Settings { wire: 2, ..good() }, "wire is 2"),
+            (Settings { transport: -1, ..good() }, "transport is -1"),
+            (Settings { flags: 2, ..good() }, "flags is 0x2"),
+            (Settings { reserved: 1, ..good() }, "reserved is 1"),
+            (Settings { hosts: Some("".into()), ..good() }, "hosts is empty"),
+        ];
+        for (settings, text) in bad {
+            let error = settings.check().unwrap_err();
+            assert_eq!(error.status, Status::InvalidConfig, "{text}");
+            assert!(error.text.contains(text), "{} lacks {text}", error.text);
+        }
+    }
+
+    #[test]
+    fn what_this_build_lacks_is_unsupported() {
+        let good = || settings(0, THREE);
+        let lacking = [
+            Settings { hosts: None, rendezvous: Some("a:1".into()), size: 2, ..good() },
+            Settings { secret: Some(vec![1; 16]), ..good() },
+            Settings { wire: 1, ..good() },
+            Settings { transport: 2, ..good() },
+            Settings { flags: 1, ..good() },
+            Settings { trace_dir: Some("x".into()), ..good() },
+            Settings { stall_warning_ms: 5, ..good() },
+        ];
+        for settings in lacking {
+            assert_eq!(settings.check().unwrap_err().status, Status::Unsupported, "{settings:?}");
+        }
+        assert!(Settings { transport: 1, ..good() }.check().is_ok());
+    }
 }

@@ -1,6 +1,8 @@
 //! From configuration to a connected ring.
 
 pub mod config;
+pub mod environment;
+pub mod hostfile;
 
 mod claims;
 mod dial;

@@ -106,7 +106,8 @@ mod tests {
         patience.start(Some(TIMEOUT));
         let t = Instant::now();
         patience.after_yield(t);
-        patience.after_yield(t + TIMEOUT);
+        assert_eq!(patience.after_yield(t + AWAKE), Next::Sleep(Some(TIMEOUT - AWAKE)));
+        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);
         patience.moved();
         assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);
         assert_eq!(patience.after_yield(t + TIMEOUT + AWAKE), Next::Sleep(Some(TIMEOUT - AWAKE)));

@@ -20,7 +20,7 @@ pub enum Cause {
     /// The peer has destroyed its group after this collective.
     Left(u64),
     /// The peer's process is gone.
-    Died(io::Error),
+    Died,
     /// The peer's process is alive and says nothing.
     Silent,
 }
@@ -48,7 +48,7 @@ impl Control {
             match self.read() {
                 Ok(Some(frame)) => return cause_of(frame),
                 Ok(None) => {}
-                Err(error) => return Cause::Died(error),
+                Err(_) => return Cause::Died,
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let Some(descriptor) = self.link.descriptor().filter(|_| !left.is_zero()) else {

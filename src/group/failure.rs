@@ -86,7 +86,7 @@ impl Failure {
                         let text = format!("{at}: {} has destroyed its group after call {last}", peer(link));
                         Error::new(Status::PeerLost, text).at_rank(rank(link))
                     }
-                    Cause::Died(_) => {
+                    Cause::Died => {
                         let text = format!("{at}: the process of {} has ended ({os})", peer(link));
                         Error::new(Status::PeerLost, text).at_rank(rank(link)).with_os(&error)
                     }

@@ -102,6 +102,18 @@ impl Group {
         result
     }
 
+    /// A message to oneself.
+    pub fn copy_to_self(&self, from: Region<'_>, to: Region<'_>) -> Result<()> {
+        let _entered = self.running.enter()?;
+        match self.failure.get() {
+            Some(first) => Err(first.clone()),
+            None => {
+                to.copy_from(from);
+                Ok(())
+            }
+        }
+    }
+
     /// Finds the way of a message. In a ring of two a rank sends on the edge to its right.
     fn half<'a>(&self, message: Message<'a>, sends: bool) -> Result<Half<'_, 'a>> {
         let near = if sends { [Side::Right, Side::Left] } else { [Side::Left, Side::Right] };

@@ -1,0 +1,161 @@
+//! Settings from environment variables.
+
+use std::ffi::OsString;
+
+use crate::bootstrap::config::{Names, Settings};
+use crate::error::{Error, Result, Status};
+use crate::log::Level;
+
+/// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
+const LATER: [&str; 7] = [
+    "RING_RENDEZVOUS",
+    "RING_SECRET",
+    "RING_SECRET_FILE",
+    "RING_WIRE",
+    "RING_TRANSPORT",
+    "RING_TRACE",
+    "RING_STALL_WARNING_MS",
+];
+
+fn invalid(text: String) -> Error {
+    Error::new(Status::InvalidConfig, text)
+}
+
+/// Reads the variables through `lookup`; the level is `RING_LOG`'s. What is wrong comes before what
+/// this build lacks.
+pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, Option<Level>)> {
+    let first = |names: [&'static str; 2]| {
+        let set = names.iter().find_map(|name| Some((*name, lookup(name)?)));
+        set.ok_or_else(|| invalid(format!("neither {} nor {} is set", names[0], names[1])))
+    };
+    let (rank_name, rank) = first(["RING_RANK", "MLX_RANK"])?;
+    let rank = number(rank_name, rank, i32::MAX as u32)? as i32;
+    let (hostfile_name, hostfile) = first(["RING_HOSTFILE", "MLX_HOSTFILE"])?;
+    let optional =
+        |name: &str, largest: u32| lookup(name).map(|value| number(name, value, largest)).transpose();
+    let size = optional("RING_SIZE", i32::MAX as u32)?;
+    if size == Some(0) {
+        return Err(invalid("RING_SIZE is 0, which is no number of ranks".into()));
+    }
+    let level = lookup("RING_LOG").map(|value| {
+        let level = value.to_str().and_then(Level::from_name);
+        level.ok_or_else(|| {
+            invalid(format!("RING_LOG is \"{}\", not error, warn, info or debug", value.display()))
+        })
+    });
+    let settings = Settings {
+        names: Names {
+            rank: rank_name,
+            size: "RING_SIZE",
+            hostfile: hostfile_name,
+            job_id: "RING_JOB_ID",
+            connections: "RING_CONNECTIONS",
+        },
+        rank,
+        size: size.unwrap_or(0) as i32,
+        hostfile: Some(hostfile),
+        job_id: lookup("RING_JOB_ID").unwrap_or_default().into_encoded_bytes(),
+        connect_timeout_ms: optional("RING_CONNECT_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
+        timeout_ms: optional("RING_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
+        connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
+        ..Settings::default()
+    };
+    let level = level.transpose()?;
+    if let Some(later) = LATER.iter().find(|name| lookup(name).is_some()) {
+        settings.check()?;
+        return Err(Error::new(
+            Status::Unsupported,
+            format!("{later} is set, and this build does not have it"),
+        ));
+    }
+    Ok((settings, level))
+}
+
+/// A decimal number, and nothing else.
+fn number(name: &str, value: OsString, largest: u32) -> Result<u32> {
+    let digits =
+        value.to_str().filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    let parsed = digits.and_then(|text| text.parse::<u32>().ok()).filter(|number| *number <= largest);
+    parsed.ok_or_else(|| {
+        invalid(format!("{name} is \"{}\", not a number from 0 to {largest}", value.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<(Settings, Option<Level>)> {
+        settings(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
+    }
+
+    const GOOD: [(&str, &str); 2] = [("RING_RANK", "1"), ("MLX_HOSTFILE", "hosts.json")];
+
+    fn with(name: &'static str, value: &'static str) -> Vec<(&'static str, &'static str)> {
+        let mut variables = GOOD.to_vec();
+        variables.insert(0, (name, value));
+        variables
+    }
+
+    #[test]
+    fn the_first_that_is_set_wins() {
+        let (settings, level) = read(&GOOD).unwrap();
+        assert_eq!((settings.rank, settings.hostfile), (1, Some("hosts.json".into())));
+        assert_eq!(level, None);
+        let (settings, _) = read(&with("MLX_RANK", "5")).unwrap();
+        assert_eq!(settings.rank, 1);
+        let all = [
+            ("MLX_RANK", "2"),
+            ("RING_HOSTFILE", "a"),
+            ("MLX_HOSTFILE", "b"),
+            ("RING_SIZE", "4"),
+            ("RING_JOB_ID", "job"),
+            ("RING_CONNECT_TIMEOUT_MS", "5"),
+            ("RING_TIMEOUT_MS", "4294967295"),
+            ("RING_CONNECTIONS", "3"),
+            ("RING_LOG", "warn"),
+        ];
+        let (settings, level) = read(&all).unwrap();
+        assert_eq!((settings.rank, settings.size, settings.connections), (2, 4, 3));
+        assert_eq!((settings.connect_timeout_ms, settings.timeout_ms), (5, u32::MAX));
+        assert_eq!((settings.hostfile, settings.job_id), (Some("a".into()), b"job".to_vec()));
+        assert_eq!(level, Some(Level::Warn));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let bad: [(&[(&str, &str)], &str); 12] = [
+            (&[], "neither RING_RANK nor MLX_RANK is set"),
+            (&[("MLX_RANK", "0")], "neither RING_HOSTFILE nor MLX_HOSTFILE is set"),
+            (&with("RING_RANK", ""), "RING_RANK is \"\""),
+            (&with("RING_RANK", "abc"), "RING_RANK is \"abc\""),
+            (&with("RING_RANK", "-1"), "RING_RANK is \"-1\""),
+            (&with("RING_RANK", "+1"), "RING_RANK is \"+1\""),
+            (&with("RING_RANK", " 1"), "RING_RANK is \" 1\""),
+            (&with("RING_RANK", "4294967295"), "RING_RANK is \"4294967295\""),
+            (&with("RING_SIZE", "0"), "RING_SIZE is 0"),
+            (&with("RING_CONNECTIONS", "many"), "RING_CONNECTIONS is \"many\""),
+            (&with("RING_TIMEOUT_MS", "4294967296"), "RING_TIMEOUT_MS is \"4294967296\""),
+            (&with("RING_LOG", "loud"), "RING_LOG is \"loud\""),
+        ];
+        for (variables, text) in bad {
+            let error = read(variables).unwrap_err();
+            assert_eq!(error.status, Status::InvalidConfig);
+            assert!(error.text.contains(text), "{} lacks {text}", error.text);
+        }
+        let error = read(&with("RING_HOSTFILE", "")).unwrap().0.check().unwrap_err();
+        assert!(error.text.contains("RING_HOSTFILE is empty"), "{error}");
+    }
+
+    #[test]
+    fn variables_of_later_are_unsupported() {
+        let path = std::env::temp_dir().join(format!("libring-environment-{}", std::process::id()));
+        std::fs::write(&path, r#"["a:1", "b:2"]"#).unwrap();
+        let path = path.to_str().unwrap();
+        for name in LATER {
+            let error = read(&[("RING_RANK", "0"), ("RING_HOSTFILE", path), (name, "")]).unwrap_err();
+            assert_eq!((error.status, error.text.contains(name)), (Status::Unsupported, true));
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+}

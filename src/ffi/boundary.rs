@@ -1,0 +1,134 @@
+//! What every entry shares: no panic leaves it, no callback calls back into a group, and a failure
+//! leaves its text for this thread.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use super::group::ring_group_t;
+use super::types::ring_status_t;
+use crate::error::{Error, Result, Status};
+use crate::group::Group;
+use crate::log;
+
+thread_local! {
+    /// Depth of boundary calls on this thread: a panic inside one is caught, and not printed.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+    /// What the panic that is being caught said.
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+    /// True while this thread runs a callback of the host program.
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+    static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Makes the next body that a boundary call runs panic.
+    pub static PANIC_NEXT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs an entry's body; the text of a panic is an error.
+fn caught<T>(body: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    install_hook();
+    INSIDE.set(INSIDE.get() + 1);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        #[cfg(test)]
+        assert!(!PANIC_NEXT.replace(false), "a panic on purpose");
+        body()
+    }));
+    INSIDE.set(INSIDE.get() - 1);
+    result.map_err(|_| {
+        let text = PANIC.take();
+        log::line!(Error, "a fault of the library's own: {text}");
+        text
+    })
+}
+
+/// The standard hook prints, and nothing may print: panics inside the boundary only leave their
+/// text. Others, of a Rust program that links this crate, go the way they went before.
+fn install_hook() {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if INSIDE.get() == 0 {
+                return before(info);
+            }
+            let text = info.payload_as_str().unwrap_or("a panic");
+            let place = info
+                .location()
+                .map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
+            PANIC.set(format!("{text}{place}"));
+        }));
+    });
+}
+
+/// An entry that returns a status.
+pub fn status(body: impl FnOnce() -> Result<()>) -> ring_status_t {
+    report(caught(body).unwrap_or_else(|text| Err(Error::new(Status::Internal, text))))
+}
+
+/// An entry that returns a status and works on a group; `name` is the function's.
+pub fn on_group(
+    name: &str,
+    group: *const ring_group_t,
+    body: impl FnOnce(&Group) -> Result<()>,
+) -> ring_status_t {
+    let group = match usable(name, group) {
+        Ok(group) => group,
+        Err(error) => return report(Err(error)),
+    };
+    report(caught(|| body(group)).unwrap_or_else(|text| Err(group.fail_internally(&text))))
+}
+
+/// An entry that can't fail; after a panic it gives `otherwise`.
+pub fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    caught(body).unwrap_or(otherwise)
+}
+
+fn usable<'a>(name: &str, group: *const ring_group_t) -> Result<&'a Group> {
+    let Some(group) = borrow(group) else {
+        return Err(Error::new(Status::InvalidArgument, format!("{name}: group is NULL")));
+    };
+    refuse_callback(name)?;
+    group.check_usable().map_err(|error| Error { text: format!("{name}: {}", error.text), ..error })?;
+    Ok(group)
+}
+
+/// From inside a callback a call on a group could wait for the call that runs the callback.
+pub fn refuse_callback(name: &str) -> Result<()> {
+    if IN_CALLBACK.get() {
+        return Err(Error::new(Status::InvalidState, format!("{name}: called from a callback")));
+    }
+    Ok(())
+}
+
+/// The group behind a handle.
+pub fn borrow<'a>(group: *const ring_group_t) -> Option<&'a Group> {
+    // SAFETY: NULL, or what ring_group_create made; its owner destroys it once, and after the
+    // calls on it.
+    unsafe { group.cast::<Group>().as_ref() }
+}
+
+/// Runs a callback of the host program.
+pub fn callback(run: impl FnOnce()) {
+    let before = IN_CALLBACK.replace(true);
+    run();
+    IN_CALLBACK.set(before);
+}
+
+/// Maps a result to its status, and keeps a failure's text for this thread.
+fn report(result: Result<()>) -> ring_status_t {
+    match result {
+        Ok(()) => Status::Ok as ring_status_t,
+        Err(error) => {
+            LAST_ERROR.set(error.text);
+            error.status as ring_status_t
+        }
+    }
+}
+
+/// This thread's last failure.
+pub fn last_error() -> String {
+    LAST_ERROR.with_borrow(String::clone)
+}

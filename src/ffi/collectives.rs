@@ -1,0 +1,66 @@
+//! Calls that every rank makes in the same order.
+
+use std::ffi::c_void;
+
+use super::arguments;
+use super::boundary::on_group;
+use super::group::ring_group_t;
+use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
+
+/// Reduces the ranks' arrays element by element and gives every rank the result: count elements at
+/// send, count at recv. In place is send == recv; no other overlap is allowed. Every rank gets the
+/// same bits (NaN payloads aside), and again the same for the same data, number of ranks and count.
+/// Blocks until this rank has its result and has handed on what its neighbours need. After a
+/// failure the contents of recv are unspecified.
+///
+/// Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype or op, more than PTRDIFF_MAX bytes,
+/// overlap), RING_STATUS_UNSUPPORTED (op isn't defined for dtype), RING_STATUS_OUT_OF_MEMORY,
+/// RING_STATUS_INVALID_STATE (from a callback or in a forked child). Such a call moves nothing, but
+/// takes its number: unless every rank's was refused, the next collective is a mismatch.
+///
+/// Sticky, returned at once by every later call on the group: RING_STATUS_MISMATCH (a neighbour made
+/// another call), RING_STATUS_PEER_LOST, RING_STATUS_TIMEOUT (no progress for the group's timeout),
+/// RING_STATUS_ABORTED, RING_STATUS_SYSTEM, RING_STATUS_INTERNAL, or what another rank reported.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_all_reduce(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    recv: *mut c_void,
+    count: usize,
+    dtype: ring_dtype_t,
+    op: ring_op_t,
+) -> ring_status_t {
+    on_group("ring_all_reduce", group, |group| {
+        group.all_reduce(arguments::all_reduce(send, recv, count, dtype, op))
+    })
+}
+
+/// Gathers the ranks' arrays: send_count elements at send, alike on all ranks, go to every rank's
+/// recv, rank r's at element r * send_count of size * send_count. In place is send == this rank's
+/// part of recv; no other overlap is allowed. Blocks as ring_all_reduce does.
+///
+/// The statuses of ring_all_reduce.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_all_gather(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    recv: *mut c_void,
+    send_count: usize,
+    dtype: ring_dtype_t,
+) -> ring_status_t {
+    on_group("ring_all_gather", group, |group| {
+        let place = (group.rank(), group.size());
+        group.all_gather(arguments::all_gather(place, send, recv, send_count, dtype))
+    })
+}
+
+/// Returns when every rank of the group has called it.
+///
+/// The statuses of ring_all_reduce.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_barrier(group: *mut ring_group_t) -> ring_status_t {
+    on_group("ring_barrier", group, |group| group.barrier())
+}

@@ -1,0 +1,151 @@
+//! From `ring_config_t` to settings.
+
+use std::ffi::{CStr, OsString, c_char, c_void};
+use std::os::unix::ffi::OsStringExt;
+
+use super::errors::MAX_STRUCT;
+use super::types::{ring_transport_t, ring_wire_t};
+use crate::bootstrap::config::Settings;
+use crate::error::{Error, Result, Status};
+
+/// What a group is made of. Set up by ring_config_init, which makes every field mean "default"; the
+/// library copies what the pointers point to before ring_group_create returns.
+///
+/// Exactly one of hostfile and hosts is set; an empty string counts as set. Fields that this build
+/// doesn't have are RING_STATUS_UNSUPPORTED when set.
+///
+/// A hostfile is a JSON array with one entry a rank, each an array of "host:port" strings (one
+/// connection lane per address) or one such string. Hosts are IPv4, [IPv6], [IPv6%interface] or
+/// names. A rank listens on its own entry's addresses and connects to those of the next rank; files
+/// may differ between ranks in the other entries, where port 0 is allowed.
+#[repr(C)]
+pub struct ring_config {
+    /// sizeof(ring_config_t), set by ring_config_init.
+    pub struct_size: usize,
+    /// This rank, from 0; -1 is not set.
+    pub rank: i32,
+    /// Ranks in the group; 0, or as many as the hostfile has entries.
+    pub size: i32,
+    /// Path of a JSON hostfile.
+    pub hostfile: *const c_char,
+    /// Or its text.
+    pub hosts: *const c_char,
+    /// Or "host:port" where rank 0 listens. Not in this build.
+    pub rendezvous: *const c_char,
+    /// Ranks with another job id are refused; NULL is "". At most 255 bytes.
+    pub job_id: *const c_char,
+    /// Shared secret, 16 bytes or more; NULL: peers are not authenticated. Not in this build.
+    pub secret: *const c_void,
+    /// Bytes of the secret.
+    pub secret_len: usize,
+    /// Milliseconds for the whole of ring_group_create; 0 is 60 s, RING_TIMEOUT_INFINITE none.
+    pub connect_timeout_ms: u32,
+    /// Milliseconds without progress after which a call fails; 0 is 300 s, RING_TIMEOUT_INFINITE
+    /// none. Ranks may differ.
+    pub timeout_ms: u32,
+    /// TCP connections per neighbour and address, alike on all ranks; 0 is 1, at most 64.
+    pub connections: u32,
+    /// RING_WIRE_NATIVE.
+    pub wire: ring_wire_t,
+    /// RING_TRANSPORT_AUTO or RING_TRANSPORT_TCP.
+    pub transport: ring_transport_t,
+    /// 0; unknown bits are refused.
+    pub flags: u32,
+    /// Directory for traces; NULL: none. Not in this build.
+    pub trace_dir: *const c_char,
+    /// Not in this build.
+    pub stall_warning_ms: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// What a group is made of.
+pub type ring_config_t = ring_config;
+
+// No struct of the ABI ends in padding.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<ring_config>() == 104);
+
+/// Sets up a configuration: zeroes struct_size bytes, then sets struct_size and rank (-1). Call it
+/// with sizeof(ring_config_t). With NULL, or less than the struct's first version, it does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_config_init(config: *mut ring_config_t, struct_size: usize) {
+    if config.is_null() || struct_size < size_of::<ring_config>() {
+        return;
+    }
+    // SAFETY: the caller has struct_size bytes there, which are at least the struct's.
+    unsafe {
+        config.cast::<u8>().write_bytes(0, struct_size);
+        (*config).struct_size = struct_size;
+        (*config).rank = -1;
+    }
+}
+
+/// A secret may be any bytes, but nobody's has more.
+const MAX_SECRET: usize = 4096;
+
+fn refused(status: Status, text: String) -> Error {
+    Error::new(status, text)
+}
+
+/// Copies a caller's configuration.
+pub fn settings(config: *const ring_config) -> Result<Settings> {
+    let ours = size_of::<ring_config>();
+    if config.is_null() {
+        return Err(refused(Status::InvalidArgument, "config is NULL".into()));
+    }
+    // SAFETY: not NULL, and every version of the struct begins with its size.
+    let theirs = unsafe { (*config).struct_size };
+    if !(ours..=MAX_STRUCT).contains(&theirs) {
+        let text = format!(
+            "struct_size is {theirs}, not sizeof(ring_config_t) = {ours}; was ring_config_init called?"
+        );
+        return Err(refused(Status::InvalidArgument, text));
+    }
+    // SAFETY: the caller has `theirs` bytes there: the struct, and a newer version's fields.
+    let (config, beyond) = unsafe {
+        let beyond = std::slice::from_raw_parts(config.cast::<u8>().add(ours), theirs - ours);
+        (&*config, beyond)
+    };
+    if beyond.iter().any(|byte| *byte != 0) {
+        let text = "a field is set that this version of the library doesn't know";
+        return Err(refused(Status::InvalidArgument, text.into()));
+    }
+    Ok(Settings {
+        rank: config.rank,
+        size: config.size,
+        hostfile: text(config.hostfile).map(OsString::from_vec),
+        hosts: text(config.hosts),
+        rendezvous: text(config.rendezvous),
+        job_id: text(config.job_id).unwrap_or_default(),
+        secret: secret(config.secret, config.secret_len)?,
+        connect_timeout_ms: config.connect_timeout_ms,
+        timeout_ms: config.timeout_ms,
+        connections: config.connections,
+        wire: config.wire,
+        transport: config.transport,
+        flags: config.flags,
+        trace_dir: text(config.trace_dir).map(OsString::from_vec),
+        stall_warning_ms: config.stall_warning_ms,
+        reserved: config.reserved,
+        ..Settings::default()
+    })
+}
+
+fn text(pointer: *const c_char) -> Option<Vec<u8>> {
+    // SAFETY: not NULL, and a caller's string ends in a NUL.
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec())
+}
+
+fn secret(pointer: *const c_void, len: usize) -> Result<Option<Vec<u8>>> {
+    match (pointer.is_null(), len) {
+        (true, 0) => Ok(None),
+        (false, 1..=MAX_SECRET) => {
+            // SAFETY: not NULL, and the caller says that so many bytes are there.
+            Ok(Some(unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), len) }.to_vec()))
+        }
+        (true, _) => Err(refused(Status::InvalidConfig, format!("secret is NULL, but secret_len is {len}"))),
+        (false, 0) => Err(refused(Status::InvalidConfig, "secret is set, but secret_len is 0".into())),
+        _ => Err(refused(Status::InvalidConfig, format!("secret_len is {len}, more than {MAX_SECRET}"))),
+    }
+}

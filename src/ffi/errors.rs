@@ -1,0 +1,150 @@
+//! Failures as texts and as a struct.
+
+use std::ffi::c_char;
+
+use super::boundary::{borrow, last_error, on_group, value};
+use super::group::ring_group_t;
+use super::types::ring_status_t;
+use crate::error::{Error, Result, Status};
+
+/// A group's failure in numbers; see ring_group_failure.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ring_failure {
+    /// sizeof(ring_failure_t), set by the caller.
+    pub struct_size: usize,
+    /// RING_STATUS_OK while the group is healthy.
+    pub status: ring_status_t,
+    /// The rank at fault, -1 if not known or if it takes two.
+    pub rank: i32,
+    /// The rank that saw it first, -1 if not known.
+    pub detected_by: i32,
+    /// errno, 0 if none.
+    pub os_error: i32,
+    /// Number of the collective, or of the message in its pair; 0 between calls.
+    pub sequence: u64,
+}
+
+/// A group's failure in numbers.
+pub type ring_failure_t = ring_failure;
+
+/// Copies the text of this thread's last failure: one line that names the operation and its number,
+/// the peer's rank and address, the OS error in words, and the first cause. Every call that fails
+/// sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
+/// character's end; returned is the full length without the NUL. A NULL buf counts as len 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_last_error(buf: *mut c_char, len: usize) -> usize {
+    value(0, || copy_text(&last_error(), buf, len))
+}
+
+/// Copies the text of the group's failure, in the form of ring_last_error; empty while the group
+/// is healthy or for NULL. It is set once and never changes. Any thread; never blocks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_group_last_error(
+    group: *const ring_group_t,
+    buf: *mut c_char,
+    len: usize,
+) -> usize {
+    value(0, || {
+        let text = borrow(group).and_then(|group| group.failure()).map_or("", |error| &error.text);
+        copy_text(text, buf, len)
+    })
+}
+
+/// Tells whether and how the group has failed. The caller sets out->struct_size; the smaller of it
+/// and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
+///
+/// RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size is smaller than the struct's
+/// first version. RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_group_failure(
+    group: *const ring_group_t,
+    out: *mut ring_failure_t,
+) -> ring_status_t {
+    on_group("ring_group_failure", group, |group| {
+        let failure = group.failure().map_or(NONE, in_numbers);
+        write_sized(out, failure)
+    })
+}
+
+const NONE: ring_failure = ring_failure {
+    struct_size: 0,
+    status: Status::Ok as i32,
+    rank: -1,
+    detected_by: -1,
+    os_error: 0,
+    sequence: 0,
+};
+
+fn in_numbers(error: &Error) -> ring_failure {
+    let number = |rank: Option<usize>| rank.map_or(-1, |rank| rank as i32);
+    ring_failure {
+        struct_size: 0,
+        status: error.status as i32,
+        rank: number(error.rank),
+        detected_by: number(error.detected_by),
+        os_error: error.os_error,
+        sequence: error.sequence,
+    }
+}
+
+/// Writes as much of the struct as the caller has room for, and zeroes what it has beyond.
+fn write_sized(out: *mut ring_failure, mut failure: ring_failure) -> Result<()> {
+    let ours = size_of::<ring_failure>();
+    if out.is_null() {
+        return Err(Error::new(Status::InvalidArgument, "ring_group_failure: out is NULL"));
+    }
+    // SAFETY: not NULL, and a ring_failure_t begins with the size that the caller has set.
+    let theirs = unsafe { (*out).struct_size };
+    if !(ours..=MAX_STRUCT).contains(&theirs) {
+        let text =
+            format!("ring_group_failure: struct_size is {theirs}, not sizeof(ring_failure_t) = {ours}");
+        return Err(Error::new(Status::InvalidArgument, text));
+    }
+    failure.struct_size = theirs;
+    // SAFETY: the caller has `theirs` bytes there, which are `ours` or more.
+    unsafe {
+        out.cast::<u8>().write_bytes(0, theirs);
+        out.write(failure);
+    }
+    Ok(())
+}
+
+/// No version of a struct comes near this: a larger struct_size was never set.
+pub(super) const MAX_STRUCT: usize = 4096;
+
+/// Copies a text as the header promises.
+fn copy_text(text: &str, buf: *mut c_char, len: usize) -> usize {
+    if !buf.is_null() && len > 0 {
+        let kept = text.floor_char_boundary(len - 1);
+        // SAFETY: the caller has `len` bytes at `buf`; kept + 1 of them are written.
+        unsafe {
+            buf.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), kept);
+            buf.add(kept).write(0);
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_at_a_character() {
+        let text = "aä€z";
+        for (len, right) in
+            [(1, ""), (2, "a"), (3, "a"), (4, "aä"), (6, "aä"), (7, "aä€"), (8, "aä€z"), (99, "aä€z")]
+        {
+            let mut buffer = [0x7f_u8; 100];
+            assert_eq!(copy_text(text, buffer.as_mut_ptr().cast(), len), text.len());
+            assert_eq!(buffer[..right.len()], *right.as_bytes());
+            assert_eq!(buffer[right.len()..right.len() + 2], [0, 0x7f]);
+        }
+        let mut untouched = [0x7f_u8; 2];
+        assert_eq!(copy_text(text, untouched.as_mut_ptr().cast(), 0), 7);
+        assert_eq!(copy_text(text, std::ptr::null_mut(), 5), 7);
+        assert_eq!(untouched, [0x7f; 2]);
+    }
+}

@@ -1,0 +1,122 @@
+//! Groups: made, asked, destroyed.
+
+use super::boundary::{borrow, on_group, refuse_callback, status, value};
+use super::config::{ring_config_t, settings};
+use super::types::ring_status_t;
+use crate::bootstrap::config::{DEFAULT_TIMEOUT, timeout_from_ms};
+use crate::bootstrap::environment;
+use crate::error::{Error, Result, Status};
+use crate::group::Group;
+use crate::log;
+
+/// A communicator: this process's place in a ring of processes, from create to destroy. Any thread
+/// may call any function on it; collectives are served first come, first served.
+///
+/// Functions: ring_group_create, ring_group_create_from_env, ring_group_rank, ring_group_size,
+/// ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_destroy, and the
+/// collectives and messages.
+pub struct ring_group {
+    _opaque: [u8; 0],
+}
+
+/// A communicator.
+pub type ring_group_t = ring_group;
+
+/// Joins the ring that config describes, and gives the group in *out. Blocks until this rank is
+/// connected with both neighbours or connect_timeout_ms is over. Reads no environment variable. A
+/// ring of one needs no socket. The caller owns the group and ends it with ring_group_destroy.
+///
+/// RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
+/// RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
+/// RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
+/// RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
+/// settings, or isn't a rank of this ring; the text names ranks, addresses and errors.
+/// RING_STATUS_SYSTEM: the host refused descriptors or threads.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_group_create(
+    config: *const ring_config_t,
+    out: *mut *mut ring_group_t,
+) -> ring_status_t {
+    status(|| {
+        check_out("ring_group_create", out)?;
+        give(Group::create(&settings(config).and_then(|settings| settings.check())?)?, out)
+    })
+}
+
+/// As ring_group_create, with the configuration from the environment: RING_RANK or MLX_RANK,
+/// RING_HOSTFILE or MLX_HOSTFILE (the first that is set wins), RING_SIZE, RING_JOB_ID,
+/// RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info or
+/// debug), which sends the log to stderr unless a log callback is set.
+///
+/// The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
+/// malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_SECRET, RING_SECRET_FILE,
+/// RING_WIRE, RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_group_create_from_env(out: *mut *mut ring_group_t) -> ring_status_t {
+    status(|| {
+        check_out("ring_group_create_from_env", out)?;
+        let (settings, level) = environment::settings(|name| std::env::var_os(name))?;
+        let config = settings.check()?;
+        if let Some(level) = level {
+            log::set_if_off(log::stderr_sink(), level);
+        }
+        give(Group::create(&config)?, out)
+    })
+}
+
+fn check_out(name: &str, out: *mut *mut ring_group_t) -> Result<()> {
+    refuse_callback(name)?;
+    match out.is_null() {
+        true => Err(Error::new(Status::InvalidArgument, format!("{name}: out is NULL"))),
+        false => Ok(()),
+    }
+}
+
+fn give(group: Group, out: *mut *mut ring_group_t) -> Result<()> {
+    // SAFETY: checked not to be NULL; the caller has a pointer's room there.
+    unsafe { out.write(Box::into_raw(Box::new(group)).cast()) };
+    Ok(())
+}
+
+/// This process's rank, from 0; -1 for NULL. Never blocks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_group_rank(group: *const ring_group_t) -> i32 {
+    value(-1, || borrow(group).map_or(-1, |group| group.rank() as i32))
+}
+
+/// The number of ranks; -1 for NULL. Never blocks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_group_size(group: *const ring_group_t) -> i32 {
+    value(-1, || borrow(group).map_or(-1, |group| group.size() as i32))
+}
+
+/// Sets how many milliseconds without progress a call that starts later may take: 0 is 300 s,
+/// RING_TIMEOUT_INFINITE none. Ranks may differ. Never blocks.
+///
+/// RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
+/// in a forked child.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_group_set_timeout(group: *mut ring_group_t, timeout_ms: u32) -> ring_status_t {
+    on_group("ring_group_set_timeout", group, |group| {
+        group.set_timeout(timeout_from_ms(timeout_ms, DEFAULT_TIMEOUT));
+        Ok(())
+    })
+}
+
+/// Leaves the ring and frees the group; NULL does nothing. Calls that other threads are blocked in
+/// return RING_STATUS_ABORTED first. Unless the group has failed, what successful calls sent is
+/// delivered if the peers' hosts take it within a second, which this waits for. A peer that still
+/// needs this rank gets RING_STATUS_PEER_LOST. The handle must not be used afterwards. In a forked
+/// child and from a callback it does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_group_destroy(group: *mut ring_group_t) {
+    let Some(ours) = borrow(group) else { return };
+    if ours.check_usable().is_err() || refuse_callback("ring_group_destroy").is_err() {
+        return;
+    }
+    value((), || ours.destroy());
+    // SAFETY: made by Box::into_raw in `give`; no call is inside any more, and none may follow.
+    value((), || drop(unsafe { Box::from_raw(group.cast::<Group>()) }));
+}

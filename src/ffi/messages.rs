@@ -1,0 +1,78 @@
+//! Messages between two ranks.
+
+use std::ffi::c_void;
+
+use super::arguments::{self, SendRecv, named};
+use super::boundary::on_group;
+use super::group::ring_group_t;
+use super::types::{ring_dtype_t, ring_status_t};
+
+/// Sends count elements at buf to rank dst, a neighbour in this build. It may return before the peer
+/// has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
+/// another arrive in the order of the calls; they are independent of collectives.
+///
+/// Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
+/// isn't another rank of the group), RING_STATUS_UNSUPPORTED (dst isn't a neighbour),
+/// RING_STATUS_INVALID_STATE. Sticky: as in ring_all_reduce.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_send(
+    group: *mut ring_group_t,
+    buf: *const c_void,
+    count: usize,
+    dtype: ring_dtype_t,
+    dst: i32,
+) -> ring_status_t {
+    on_group("ring_send", group, |group| {
+        let place = (group.rank(), group.size());
+        group.send(named("ring_send", arguments::message(place, ("buf", buf), count, dtype, ("dst", dst)))?)
+    })
+}
+
+/// Receives the next message of rank src, a neighbour in this build: count elements of dtype at buf.
+/// Blocks until it is there. A message of another count or type is RING_STATUS_MISMATCH, and
+/// nothing of it is stored.
+///
+/// The statuses of ring_send.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_recv(
+    group: *mut ring_group_t,
+    buf: *mut c_void,
+    count: usize,
+    dtype: ring_dtype_t,
+    src: i32,
+) -> ring_status_t {
+    on_group("ring_recv", group, |group| {
+        let place = (group.rank(), group.size());
+        group.recv(named("ring_recv", arguments::message(place, ("buf", buf), count, dtype, ("src", src)))?)
+    })
+}
+
+/// Sends and receives at the same time, as two ranks that send to each other must: send_count
+/// elements at send to rank dst, recv_count at recv from rank src, both of dtype. The buffers don't
+/// overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
+/// must be equal.
+///
+/// The statuses of ring_send.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_send_recv(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    send_count: usize,
+    dst: i32,
+    recv: *mut c_void,
+    recv_count: usize,
+    src: i32,
+    dtype: ring_dtype_t,
+) -> ring_status_t {
+    on_group("ring_send_recv", group, |group| {
+        let place = (group.rank(), group.size());
+        let (out, into) = ((send, send_count, dst), (recv.cast_const(), recv_count, src));
+        match named("ring_send_recv", arguments::send_recv(place, out, into, dtype))? {
+            SendRecv::Messages(send, recv) => group.send_recv(send, recv),
+            SendRecv::Copy { from, to } => group.copy_to_self(from, to),
+        }
+    })
+}

@@ -1,0 +1,27 @@
+//! The C boundary and nothing else: check, convert, call, map the result. `ring.h` is generated
+//! from these files, in this order; their documentation is the header's.
+#![allow(unsafe_code, non_camel_case_types)]
+// A heading for Rust callers would stand in the C header.
+#![allow(clippy::missing_safety_doc)]
+#![warn(missing_docs)]
+
+mod arguments;
+mod boundary;
+pub mod version;
+// In the header's order, which is this one's.
+pub mod types;
+// Errors.
+pub mod errors;
+// Configuration.
+pub mod config;
+// Groups.
+pub mod group;
+// Collectives.
+pub mod collectives;
+// Messages.
+pub mod messages;
+// Log.
+pub mod log;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Every entry survives a panic inside it, and no entry works from inside a callback.
+
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+
+use super::boundary::PANIC_NEXT;
+use super::collectives::{ring_all_gather, ring_all_reduce, ring_barrier};
+use super::config::{ring_config, ring_config_init};
+use super::errors::{ring_failure, ring_group_failure, ring_group_last_error, ring_last_error};
+use super::group::{
+    ring_group_create, ring_group_create_from_env, ring_group_destroy, ring_group_rank,
+    ring_group_set_timeout, ring_group_size, ring_group_t,
+};
+use super::log::ring_set_log_callback;
+use super::messages::{ring_recv, ring_send, ring_send_recv};
+use crate::error::Status;
+
+fn group_of_one() -> *mut ring_group_t {
+    let mut group = null_mut();
+    // SAFETY: valid pointers throughout.
+    unsafe {
+        let mut config: ring_config = std::mem::zeroed();
+        ring_config_init(&mut config, size_of::<ring_config>());
+        config.rank = 0;
+        config.hosts = c"[\"here:0\"]".as_ptr();
+        assert_eq!(ring_group_create(&config, &mut group), 0);
+    }
+    group
+}
+
+fn last() -> String {
+    let mut text = vec![0_u8; 1000];
+    // SAFETY: the buffer is as long as it says.
+    let len = unsafe { ring_last_error(text.as_mut_ptr().cast(), text.len()) };
+    String::from_utf8_lossy(&text[..len]).into_owned()
+}
+
+/// Every entry that works on a group and returns a status.
+fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Box<dyn Fn() -> i32>)> {
+    let mut failure =
+        ring_failure { struct_size: 32, status: 0, rank: 0, detected_by: 0, os_error: 0, sequence: 0 };
+    let none = std::ptr::null::<c_void>();
+    // SAFETY: a live group, and no bytes behind the other pointers.
+    unsafe {
+        vec![
+            ("failure", Box::new(move || ring_group_failure(group, &mut { failure }))),
+            ("set_timeout", Box::new(move || ring_group_set_timeout(group, 5))),
+            ("all_reduce", Box::new(move || ring_all_reduce(group, none, null_mut(), 0, 10, 0))),
+            ("all_gather", Box::new(move || ring_all_gather(group, none, null_mut(), 0, 10))),
+            ("barrier", Box::new(move || ring_barrier(group))),
+            ("send", Box::new(move || ring_send(group, none, 0, 10, 0))),
+            ("recv", Box::new(move || ring_recv(group, null_mut(), 0, 10, 0))),
+            (
+                "send_recv",
+                Box::new(move || {
+                    failure.rank = 0;
+                    ring_send_recv(group, none, 0, 0, null_mut(), 0, 0, 10)
+                }),
+            ),
+        ]
+    }
+}
+
+#[test]
+fn a_panic_fails_the_group_and_goes_no_further() {
+    for i in 0..entries(null_mut()).len() {
+        let group = group_of_one();
+        let (name, call) = &entries(group)[i];
+        PANIC_NEXT.set(true);
+        assert_eq!(call(), Status::Internal as i32, "{name}");
+        assert!(last().contains("a panic on purpose"), "{name}: {}", last());
+        // SAFETY: the group is live until it is destroyed.
+        unsafe {
+            assert_eq!(ring_barrier(group), Status::Internal as i32, "{name}");
+            ring_group_destroy(group);
+        }
+    }
+}
+
+#[test]
+fn entries_without_a_status_survive_a_panic_too() {
+    let group = group_of_one();
+    let panicking = || PANIC_NEXT.set(true);
+    // SAFETY: a live group and NULLs.
+    unsafe {
+        panicking();
+        assert_eq!(ring_group_rank(group), -1);
+        panicking();
+        assert_eq!(ring_group_size(group), -1);
+        panicking();
+        assert_eq!(ring_last_error(null_mut(), 0), 0);
+        panicking();
+        assert_eq!(ring_group_last_error(group, null_mut(), 0), 0);
+        panicking();
+        assert_eq!(ring_group_create(std::ptr::null(), null_mut()), Status::Internal as i32);
+        panicking();
+        assert_eq!(ring_group_create_from_env(null_mut()), Status::Internal as i32);
+        panicking();
+        assert_eq!(ring_set_log_callback(None, null_mut(), 0), Status::Internal as i32);
+        ring_group_destroy(group);
+    }
+}
+
+/// Calls back into the group that is its user data, and keeps the statuses.
+unsafe extern "C" fn nosy(_: i32, _: *const c_char, user_data: *mut c_void) {
+    // SAFETY: the test's own pair.
+    let (group, statuses) = unsafe { &mut *user_data.cast::<(*mut ring_group_t, Vec<i32>)>() };
+    statuses.extend(entries(*group).iter().map(|(_, call)| call()));
+    // SAFETY: refused, both of them.
+    unsafe {
+        statuses.push(ring_set_log_callback(None, null_mut(), 0));
+        ring_group_destroy(*group);
+    }
+}
+
+#[test]
+fn a_callback_calls_no_group() {
+    let group = group_of_one();
+    let mut seen: (*mut ring_group_t, Vec<i32>) = (group, Vec::new());
+    // SAFETY: the callback is off before its data goes.
+    unsafe {
+        assert_eq!(ring_set_log_callback(Some(nosy), (&raw mut seen).cast(), 4), 0);
+        crate::log::write(crate::log::Level::Error, "a line");
+        assert_eq!(ring_set_log_callback(None, null_mut(), 0), 0);
+        assert_eq!(ring_barrier(group), 0);
+        ring_group_destroy(group);
+    }
+    assert!(
+        seen.1.len() >= 9 && seen.1.iter().all(|status| *status == Status::InvalidState as i32),
+        "{:?}",
+        seen.1
+    );
+}
