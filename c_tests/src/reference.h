@@ -1,0 +1,24 @@
+/* What is right, computed one element at a time from the documented order and rules. */
+#ifndef REFERENCE_H
+#define REFERENCE_H
+
+#include <ring.h>
+#include <stdbool.h>
+
+/* The element `index` of a rank's input: ordinary values, and for floating-point types now and then
+ * a NaN, an infinity, a zero of either sign or a subnormal. */
+void input_element(ring_dtype_t dtype, int rank, size_t index, void *out);
+
+/* A rank's whole input. */
+void fill_input(ring_dtype_t dtype, int rank, size_t count, void *out);
+
+/* Whether the pair of type and operation is defined. */
+bool is_supported(ring_dtype_t dtype, ring_op_t op);
+
+/* The right result of an all-reduce of `size` ranks' inputs. */
+void expect_all_reduce(ring_dtype_t dtype, ring_op_t op, int size, size_t count, void *out);
+
+/* Index of the first element whose bits differ (any NaN equals any other), or count. */
+size_t first_difference(ring_dtype_t dtype, size_t count, const void *got, const void *right);
+
+#endif
