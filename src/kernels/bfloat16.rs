@@ -15,7 +15,7 @@ unsafe impl Plain for Bfloat {}
 extremes! { Bfloat, i16: 0x7f80, |value| value.0 as i16 }
 
 /// Two neighbours in one word. Each becomes an f32 within its word, by a mask or a shift; one at a
-/// time, vectors would have to be widened and packed again, which costs twice as much.
+/// time, vectors would have to be widened and packed again.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct BfloatPair(u32);

@@ -1,4 +1,4 @@
-//! float16 with x86's F16C, whose conversions round as float16.rs does and cost a tenth of it.
+//! float16 with x86's F16C, whose conversions round as float16.rs does at a fraction of the cost.
 #![allow(unsafe_code)]
 
 use super::elementwise::Plain;

@@ -86,8 +86,12 @@ mod aarch64 {
 pub(super) use elsewhere::*;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod elsewhere {
-    pub(in crate::kernels) type Register = ();
-    pub(in crate::kernels) const IEEE: Register = ();
-    pub(in crate::kernels) fn read() -> Register {}
+    /// Stands for a mode that is left as it is.
+    #[derive(Clone, Copy, Debug)]
+    pub(in crate::kernels) struct Register;
+    pub(in crate::kernels) const IEEE: Register = Register;
+    pub(in crate::kernels) fn read() -> Register {
+        Register
+    }
     pub(in crate::kernels) fn write(_: Register) {}
 }

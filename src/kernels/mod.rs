@@ -1,7 +1,7 @@
 //! Reductions: `own op received`, element by element, for every dtype and op.
 //!
-//! A step of a reduction is a small pure function ([`steps`], [`float16`], [`bfloat16`]); one loop
-//! ([`elementwise`]) runs it over buffers of any alignment and is compiled once per instruction set.
+//! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs); one loop
+//! (elementwise.rs) runs it over buffers of any alignment and is compiled once per instruction set.
 //! Results are the same bits on every CPU, and nothing is fused or reordered.
 #![allow(unsafe_code)]
 
