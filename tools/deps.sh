@@ -14,7 +14,7 @@ need pkg-config pkg-config
 need nm binutils
 
 command -v cargo >/dev/null 2>&1 || {
-  echo "Rust is missing: install cargo and rustc 1.88 or later (rustup has them)." >&2
+  echo "Rust is missing: install cargo and rustc 1.91 or later (rustup has them)." >&2
   exit 1
 }
 [ -n "$missing" ] || exit 0

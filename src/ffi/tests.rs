@@ -35,8 +35,10 @@ fn last() -> String {
     String::from_utf8_lossy(&text[..len]).into_owned()
 }
 
+type Call = Box<dyn Fn() -> i32>;
+
 /// Every entry that works on a group and returns a status.
-fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Box<dyn Fn() -> i32>)> {
+fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
     let failure =
         ring_failure { struct_size: 32, status: 0, rank: 0, detected_by: 0, os_error: 0, sequence: 0 };
     let none = std::ptr::null::<c_void>();

@@ -222,9 +222,8 @@ fn linger(mut links: Vec<Box<dyn Link>>) {
             return;
         }
         let read = Interest { read: true, write: false };
-        let entry =
-            |link: &Box<dyn Link>| link.descriptor().map(|descriptor| PollEntry::new(descriptor, read));
-        let mut entries: Vec<_> = links.iter().filter_map(entry).collect();
+        let descriptors = links.iter().filter_map(|link| link.descriptor());
+        let mut entries: Vec<_> = descriptors.map(|descriptor| PollEntry::new(descriptor, read)).collect();
         if sys::poll(&mut entries, Some(left)).is_err() {
             return;
         }
