@@ -80,6 +80,10 @@ impl Forming<'_> {
             if self.dials.iter().all(Dial::is_done) && self.visitors.is_complete() {
                 return Ok(());
             }
+            self.visitors.forget_ended();
+            if self.dials[0].has_ended() {
+                self.dials.iter_mut().for_each(|dial| dial.again(now));
+            }
             if self.deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(self.too_late());
             }
