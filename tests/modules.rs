@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Everyone may know these, and they know only each other.
-const LEAVES: [&str; 4] = ["dtype", "error", "log", "memory"];
+const LEAVES: [&str; 5] = ["dtype", "error", "log", "memory", "panics"];
 
 /// What each module may know besides the leaves.
 const ARROWS: [(&str, &[&str]); 9] = [
