@@ -12,17 +12,22 @@
 /* Below the range that systems use for outgoing connections. */
 enum { FIRST_PORT = 10000, PORTS = 20000 };
 
+/* A free port, kept from others until this process ends by a socket that is bound to it and doesn't
+ * listen. A rank's listener, which has SO_REUSEADDR too, may bind it all the same. */
 static int free_port(void) {
   static unsigned next;
+  static const int on = 1;
   if (next == 0) next = (unsigned)getpid() * 61u;
   for (int tries = 0; tries < PORTS; tries++) {
     int port = FIRST_PORT + (int)(next++ % PORTS);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_addr.s_addr = htonl(INADDR_ANY);
     int probe = socket(AF_INET, SOCK_STREAM, 0);
-    int bound = bind(probe, (struct sockaddr *)&address, sizeof address);
+    if (bind(probe, (struct sockaddr *)&address, sizeof address) == 0) {
+      setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      return port;
+    }
     close(probe);
-    if (bound == 0) return port;
   }
   fputs("no free port on 127.0.0.1\n", stderr);
   exit(1);
