@@ -79,9 +79,10 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error that so far is only a status and a text.
+    /// An error that so far is only a status and a text, which is made one line: it may quote a path
+    /// or a setting that holds anything.
     pub fn new(status: Status, text: impl Into<String>) -> Error {
-        let text = text.into();
+        let text = text.into().replace(char::is_control, " ");
         Error { status, text, rank: None, detected_by: None, os_error: 0, sequence: 0 }
     }
 
@@ -120,6 +121,11 @@ mod tests {
         }
         assert_eq!(Status::Timeout.name(), "RING_STATUS_TIMEOUT");
         assert_eq!(Status::from_number(15), None);
+    }
+
+    #[test]
+    fn a_text_is_one_line() {
+        assert_eq!(Error::new(Status::System, "a\nb\tc").text, "a b c");
     }
 
     #[test]

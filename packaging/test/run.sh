@@ -13,7 +13,8 @@ for file in lib/libring.so lib/libring.so.0 lib/libring.a include/ring.h include
 done
 
 # Away from the checkout, so that nothing of it is found by chance.
-cp "$here/consumer.c" "$here/CMakeLists.txt" "$work"
+cp "$here/CMakeLists.txt" "$work"
+cp "$root/c_tests/src/linked_statically.c" "$work/consumer.c"
 cd "$work"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 cc consumer.c -o by_pkg_config $(pkg-config --cflags --libs libring) -Wl,-rpath,"$prefix/lib"

@@ -89,10 +89,8 @@ fn report(result: Result<()>) -> ring_status_t {
     match result {
         Ok(()) => Status::Ok as ring_status_t,
         Err(error) => {
-            // A path may hold a line's end, and the text promises to be one line.
-            let text = error.text.replace('\n', " ");
             // A destructor that runs at a thread's end may find its locals gone; the status is left.
-            let _ = LAST_ERROR.try_with(|last| last.replace(text));
+            let _ = LAST_ERROR.try_with(|last| last.replace(error.text));
             error.status as ring_status_t
         }
     }
