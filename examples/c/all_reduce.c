@@ -21,6 +21,8 @@ int main(void) {
     ring_group_destroy(group);
     return failed();
   }
-  printf("rank %d of %d: %g %g %g %g\n", rank, ring_group_size(group), values[0], values[1], values[2], values[3]);
+  printf("rank %d of %d:", rank, ring_group_size(group));
+  for (int i = 0; i < 4; i++) printf(" %g", values[i]);
+  printf("\n");
   ring_group_destroy(group);
 }

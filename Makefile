@@ -1,0 +1,74 @@
+# make            the library, and the C programs in build/programs
+# make demo       four processes on this host reduce arrays, and lose one of them
+# make test       every test
+# make bench      ring-perf on rings of two and of four
+# make lint       formatting, clippy, documentation, C warnings
+# make header     include/ring.h from src/ffi
+# make install    PREFIX=/usr/local LIBDIR=lib INCLUDEDIR=include DESTDIR=
+# make deps       the commands that these need, by apt-get
+
+PREFIX ?= /usr/local
+LIBDIR ?= lib
+INCLUDEDIR ?= include
+DESTDIR ?=
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+
+STEP := sh tools/step.sh
+CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
+C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
+# clang and gcc each see what the other doesn't.
+C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
+
+.PHONY: all library programs demo test bench lint header install deps build-deps lint-deps
+.DEFAULT_GOAL := all
+
+all: programs
+
+deps:
+	@sh tools/deps.sh test
+	@sh tools/deps.sh lint
+
+build-deps:
+	@sh tools/deps.sh build
+
+lint-deps:
+	@sh tools/deps.sh lint
+
+library: build-deps
+	@$(STEP) "building the library" "" cargo build --release --locked
+
+programs: library
+	@$(STEP) "configuring the C programs" "" cmake -S . -B build/programs $(CMAKE_FLAGS)
+	@$(STEP) "building the C programs" "" cmake --build build/programs -j $(JOBS)
+
+demo: programs
+	@build/programs/demo
+
+test: deps
+	@$(STEP) "Rust tests" "^test result" cargo test --locked
+	@$(MAKE) --no-print-directory programs
+	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
+	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
+	@$(STEP) "C tests" "tests passed" ctest --test-dir build/c_tests -j $(JOBS) --output-on-failure
+	@$(STEP) "ring-perf, examples, demo, README" "tests passed" ctest --test-dir build/programs -j $(JOBS) --output-on-failure
+	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
+
+bench: programs
+	@build/programs/ring-perf --ranks 2
+	@build/programs/ring-perf --ranks 4
+
+lint: lint-deps
+	@$(STEP) "cargo fmt" "" cargo fmt --check
+	@$(STEP) "cargo clippy" "" cargo clippy --locked --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
+	@$(STEP) "C warnings (gcc)" "" gcc $(C_WARNINGS) $(C_FILES)
+	@$(STEP) "C warnings (clang)" "" clang $(C_WARNINGS) $(C_FILES)
+
+header:
+	@$(STEP) "generating include/ring.h" "" cargo check --locked
+
+target/release/libring.a:
+	@$(MAKE) --no-print-directory library
+
+install: target/release/libring.a
+	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTDIR="$(DESTDIR)" sh packaging/install.sh

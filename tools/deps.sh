@@ -1,0 +1,58 @@
+#!/bin/sh
+# Sees to the commands that a make target needs: `deps.sh build`, `test` or `lint`. What is missing is
+# installed with apt-get where there is one; elsewhere it is named.
+set -eu
+
+# Commands and the Debian packages that have them.
+build="cc:gcc,libc6-dev cmake:cmake make:make"
+test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils"
+lint="gcc:gcc,libc6-dev clang:clang"
+
+case ${1:-test} in
+  build) wanted=$build ;;
+  test) wanted=$test ;;
+  lint) wanted=$lint ;;
+  *) echo "usage: deps.sh [build|test|lint]" >&2; exit 1 ;;
+esac
+
+if ! command -v cargo >/dev/null; then
+  echo "cargo is missing: install Rust 1.88 or later (https://rustup.rs)" >&2
+  exit 1
+fi
+if [ "${1:-test}" = lint ]; then
+  for component in fmt clippy; do
+    cargo $component --version >/dev/null 2>&1 && continue
+    [ $component = clippy ] || component=rustfmt
+    echo "adding the Rust component $component"
+    rustup -q component add $component
+  done
+fi
+
+missing=
+packages=
+for entry in $wanted; do
+  command -v "${entry%%:*}" >/dev/null && continue
+  missing="$missing ${entry%%:*}"
+  packages="$packages $(echo "${entry#*:}" | tr , ' ')"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(uname -s)" = Darwin ]; then
+  echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config" >&2
+  exit 1
+fi
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+if ! command -v apt-get >/dev/null || { [ -n "$as_root" ] && ! command -v sudo >/dev/null; }; then
+  echo "missing:$missing; install what has them (on Debian:$packages)" >&2
+  exit 1
+fi
+echo "installing$packages"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# Package names are words.
+if ! { $as_root apt-get -q update &&
+  DEBIAN_FRONTEND=noninteractive $as_root apt-get -qy install --no-install-recommends $packages; } >"$log" 2>&1; then
+  cat "$log" >&2
+  exit 1
+fi
