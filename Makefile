@@ -1,4 +1,4 @@
-# make            the library, and the C programs in build/programs
+# make            the library, and the C programs in build/tools
 # make demo       four processes on this host reduce arrays, and lose one of them
 # make test       every test
 # make bench      ring-perf on rings of two and of four
@@ -19,10 +19,10 @@ C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library programs demo test bench lint header install deps build-deps lint-deps
+.PHONY: all library tools demo test test-rust test-c test-tools test-install bench lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
-all: programs
+all: tools
 
 deps:
 	@sh tools/deps.sh test
@@ -37,30 +37,43 @@ lint-deps:
 library: build-deps
 	@$(STEP) "building the library" "" cargo build --release --locked
 
-programs: library
-	@$(STEP) "configuring the C programs" "" cmake -S . -B build/programs $(CMAKE_FLAGS)
-	@$(STEP) "building the C programs" "" cmake --build build/programs -j $(JOBS)
+tools: library
+	@$(STEP) "configuring the C programs" "" cmake -S . -B build/tools $(CMAKE_FLAGS)
+	@$(STEP) "building the C programs" "" cmake --build build/tools -j $(JOBS)
 
-demo: programs
-	@build/programs/demo
+demo: tools
+	@build/tools/demo
 
+# Steps of one make after the other: each has the cores to itself.
 test: deps
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-tools
+	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory test-install
+
+test-rust:
 	@$(STEP) "Rust tests" "^test result" cargo test --locked
-	@$(MAKE) --no-print-directory programs
+
+test-tools: tools
+	@$(STEP) "ring-perf, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
+
+test-c: library
 	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
 	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
 	@$(STEP) "C tests" "tests passed" ctest --test-dir build/c_tests -j $(JOBS) --output-on-failure
-	@$(STEP) "ring-perf, examples, demo, README" "tests passed" ctest --test-dir build/programs -j $(JOBS) --output-on-failure
+
+test-install: library
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
 
-bench: programs
-	@build/programs/ring-perf --ranks 2
-	@build/programs/ring-perf --ranks 4
+bench: tools
+	@build/tools/ring-perf --ranks 2
+	@build/tools/ring-perf --ranks 4
 
 lint: lint-deps
 	@$(STEP) "cargo fmt" "" cargo fmt --check
 	@$(STEP) "cargo clippy" "" cargo clippy --locked --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
+	@$(STEP) "the header is the source's" "" git diff --exit-code include/ring.h
 	@$(STEP) "C warnings (gcc)" "" gcc $(C_WARNINGS) $(C_FILES)
 	@$(STEP) "C warnings (clang)" "" clang $(C_WARNINGS) $(C_FILES)
 
@@ -72,3 +85,7 @@ target/release/libring.a:
 
 install: target/release/libring.a
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTDIR="$(DESTDIR)" sh packaging/install.sh
+
+clean:
+	cargo clean
+	rm -rf build

@@ -579,8 +579,9 @@ size_t ring_group_last_error(const ring_group_t *group, char *buf, size_t len);
  * Tells whether and how the group has failed. The caller sets out->struct_size; the smaller of it
  * and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
  *
- * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size is smaller than the struct's
- * first version. RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+ * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
+ * ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a
+ * callback or in a forked child.
  */
 RING_NODISCARD ring_status_t ring_group_failure(const ring_group_t *group, ring_failure_t *out);
 

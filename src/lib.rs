@@ -14,6 +14,7 @@ pub mod kernels;
 pub mod link;
 pub mod log;
 pub mod memory;
+pub mod panics;
 pub mod plan;
 pub mod sys;
 pub mod wire;

@@ -1,5 +1,7 @@
 //! The log: lines for a person, handed to a callback or to stderr, off by default.
 
+use std::cell::Cell;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -43,6 +45,11 @@ pub type Sink = Box<dyn Fn(Level, &str) + Send>;
 static WANTED: AtomicI32 = AtomicI32::new(0);
 static SINK: Mutex<Option<Sink>> = Mutex::new(None);
 
+thread_local! {
+    /// True while this thread runs the sink.
+    static IN_SINK: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Sends lines up to `level` to `sink` from now on. When this returns, the former sink isn't
 /// running and won't be called again.
 pub fn set(sink: Option<(Sink, Level)>) {
@@ -62,7 +69,11 @@ pub fn set_if_off(sink: Sink, level: Level) {
 
 /// A sink that writes each line to stderr.
 pub fn stderr_sink() -> Sink {
-    Box::new(|level, line| eprintln!("libring {}: {line}", level.name()))
+    // eprintln! panics where stderr is closed, and writes a line in pieces that ranks mix up.
+    Box::new(|level, line| {
+        let line = format!("libring {}: {line}\n", level.name());
+        let _ = io::stderr().write_all(line.as_bytes());
+    })
 }
 
 /// Whether anyone wants lines of this level.
@@ -70,13 +81,19 @@ pub fn wants(level: Level) -> bool {
     level as i32 <= WANTED.load(Ordering::Relaxed)
 }
 
-/// Hands a line to the sink. One sink call runs at a time.
+/// Hands a line to the sink. One sink call runs at a time; a line that comes of the sink itself is
+/// dropped.
 pub fn write(level: Level, line: &str) {
+    if IN_SINK.get() {
+        return;
+    }
     let sink = SINK.lock().unwrap_or_else(PoisonError::into_inner);
     if wants(level)
         && let Some(sink) = sink.as_ref()
     {
+        IN_SINK.set(true);
         sink(level, line);
+        IN_SINK.set(false);
     }
 }
 

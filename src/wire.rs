@@ -59,6 +59,9 @@ pub const MAX_FRAME: usize = 2048;
 const HELLO_MAGIC: [u8; 8] = *b"\x93LIBRING";
 const HELLO_FIXED: usize = 72;
 const CALL_MAGIC: u32 = 0x4752_4c93;
+/// Kinds of control frames.
+const RECORD: u8 = 1;
+const GOODBYE: u8 = 2;
 const RECORD_FIXED: usize = 28;
 const GOODBYE_FIXED: usize = 12;
 
@@ -358,12 +361,20 @@ impl Frame {
         }
     }
 
+    /// Bytes from which a frame's kind is known.
+    pub const KNOWN_FROM: usize = 3;
+
+    /// Whether the first bytes of a frame are a goodbye's; fewer than [`Frame::KNOWN_FROM`] are none.
+    pub fn is_goodbye(bytes: &[u8]) -> bool {
+        bytes.get(2) == Some(&GOODBYE)
+    }
+
     /// The frame's bytes, at most [`MAX_FRAME`].
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0, 0, 0, 0];
         match self {
             Frame::Record { sequence, status, rank, detected_by, os_error, text } => {
-                out[2] = 1;
+                out[2] = RECORD;
                 out.extend_from_slice(&sequence.to_le_bytes());
                 for number in [status, rank, detected_by, os_error] {
                     out.extend_from_slice(&number.to_le_bytes());
@@ -371,7 +382,7 @@ impl Frame {
                 out.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(MAX_FRAME - RECORD_FIXED)]);
             }
             Frame::Goodbye { sequence } => {
-                out[2] = 2;
+                out[2] = GOODBYE;
                 out.extend_from_slice(&sequence.to_le_bytes());
             }
         }
@@ -388,8 +399,8 @@ impl Frame {
         }
         let whole = usize::from(u16_at(bytes, 0));
         let least = match bytes[2] {
-            1 => RECORD_FIXED,
-            2 => GOODBYE_FIXED,
+            RECORD => RECORD_FIXED,
+            GOODBYE => GOODBYE_FIXED,
             _ => return Err(NotAFrame),
         };
         if whole < least || whole > MAX_FRAME {
@@ -400,7 +411,7 @@ impl Frame {
         }
         let sequence = u64::from_le_bytes(array_at(bytes, 4));
         let number = |at| i32::from_le_bytes(array_at(bytes, at));
-        let frame = if bytes[2] == 2 {
+        let frame = if Frame::is_goodbye(bytes) {
             Frame::Goodbye { sequence }
         } else {
             Frame::Record {

@@ -6,7 +6,7 @@ set -eu
 # Commands and the Debian packages that have them.
 build="cc:gcc,libc6-dev cmake:cmake make:make"
 test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils"
-lint="gcc:gcc,libc6-dev clang:clang"
+lint="gcc:gcc,libc6-dev clang:clang git:git"
 
 case ${1:-test} in
   build) wanted=$build ;;
@@ -16,7 +16,7 @@ case ${1:-test} in
 esac
 
 if ! command -v cargo >/dev/null; then
-  echo "cargo is missing: install Rust 1.88 or later (https://rustup.rs)" >&2
+  echo "cargo is missing: install Rust 1.91 or later (rustup has it)" >&2
   exit 1
 fi
 if [ "${1:-test}" = lint ]; then

@@ -82,8 +82,13 @@ static void structs(ring_group_t *group) {
   REFUSED(ring_group_failure(group, NULL));
   failure.struct_size = 0;
   REFUSED(ring_group_failure(group, &failure));
-  failure.struct_size = 8;
+  failure.struct_size = sizeof(size_t) - 1;
   REFUSED(ring_group_failure(group, &failure));
+  /* A program with a smaller struct gets as much as it knows. */
+  memset(&failure, 0x5a, sizeof failure);
+  failure.struct_size = offsetof(ring_failure_t, detected_by);
+  OK(ring_group_failure(group, &failure));
+  CHECK(failure.status == RING_STATUS_OK && failure.rank == -1 && failure.detected_by == 0x5a5a5a5a);
   memset(&larger, 0xff, sizeof larger);
   larger.failure.struct_size = sizeof larger;
   OK(ring_group_failure(group, &larger.failure));

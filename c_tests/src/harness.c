@@ -30,9 +30,13 @@ double seconds(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Test programs run side by side. A port is kept from the others by a socket that is bound to it and
+ * doesn't listen: their probes, without SO_REUSEADDR, fail there, and a rank's listener, with it,
+ * doesn't. */
+static int reserved[4096], reservations;
+
 int free_port(void) {
-  static int next = -1;
-  /* Test programs run side by side: each looks in another place. */
+  static int next = -1, on = 1;
   if (next < 0) next = (int)((unsigned)getpid() * 61u % PORTS);
   for (int tries = 0; tries < PORTS; tries++) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
@@ -40,9 +44,13 @@ int free_port(void) {
     next = (next + 1) % PORTS;
     address.sin_port = htons((uint16_t)port);
     int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int bound = bind(probe, (struct sockaddr *)&address, sizeof address);
+    if (bind(probe, (struct sockaddr *)&address, sizeof address) == 0) {
+      CHECK(reservations < (int)(sizeof reserved / sizeof *reserved));
+      setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      reserved[reservations++] = probe;
+      return port;
+    }
     close(probe);
-    if (bound == 0) return port;
   }
   CHECK(0, "no free port");
   return 0;
@@ -91,6 +99,8 @@ void run_ranks(int size, const char *hosts, rank_body *body, void *data, int lim
     ranks[rank] = fork();
     CHECK(ranks[rank] >= 0);
     if (ranks[rank] == 0) {
+      /* The ranks' descriptors are their own; the reservations live on in this process's parent. */
+      while (reservations > 0) close(reserved[--reservations]);
       body(rank, size, hosts, data);
       exit(0);
     }

@@ -24,7 +24,7 @@ ring_of_three() {
 ring_of_three "$all_reduce"
 for rank in 0 1 2; do
   got=$(cat "$work/$rank")
-  wanted="rank $rank of 3: 6 60 600 6000"
+  wanted="rank $rank of 3: 4.5 7.5 10.5 13.5"
   [ "$got" = "$wanted" ] || { echo "rank $rank printed \"$got\", not \"$wanted\""; exit 1; }
 done
 ring_of_three "$perf" -b 8 -e 64K -f 64 -n 2 --connections 2

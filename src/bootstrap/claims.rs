@@ -114,7 +114,8 @@ mod tests {
     fn every_field_is_compared() {
         let good = claims(2).hello(1, (LinkKind::Lane, 2), Answer::None);
         assert_eq!(claims(1).differences(2, &good), None);
-        let changes: [(&str, fn(&mut Hello)); 9] = [
+        type Change = fn(&mut Hello);
+        let changes: [(&str, Change); 9] = [
             ("version is 2 to 3 there, 1 here", |h| h.versions = (2, 3)),
             ("size is 5 there, 4 here", |h| h.size = 5),
             ("peer's rank is 3 there, 2 here", |h| h.from = 3),

@@ -73,6 +73,16 @@ impl Dial {
         matches!(self.stage, Stage::Done(_))
     }
 
+    /// Whether the peer of a control link has ended it since.
+    pub fn has_ended(&self) -> bool {
+        matches!(&self.stage, Stage::Done(Some(control)) if control.is_abandoned())
+    }
+
+    /// Starts anew: the peer may come again, as another process.
+    pub fn again(&mut self, now: Instant) {
+        self.stage = Stage::Paused { until: now + FIRST_PAUSE };
+    }
+
     pub fn link(&self) -> LinkName {
         self.link
     }

@@ -21,9 +21,13 @@ fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
 }
 
-/// Reads the variables through `lookup`; the level is `RING_LOG`'s. What is wrong comes before what
-/// this build lacks.
+/// Reads the variables through `lookup`; the level is `RING_LOG`'s.
 pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, Option<Level>)> {
+    // First: a missing hostfile may be missing because of one of them.
+    if let Some(later) = LATER.iter().find(|name| lookup(name).is_some()) {
+        let text = format!("{later} is set, and this build does not have it");
+        return Err(Error::new(Status::Unsupported, text));
+    }
     let first = |names: [&'static str; 2]| {
         let set = names.iter().find_map(|name| Some((*name, lookup(name)?)));
         set.ok_or_else(|| invalid(format!("neither {} nor {} is set", names[0], names[1])))
@@ -60,7 +64,6 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
         ..Settings::default()
     };
-    let level = level.transpose()?;
     if let Some(later) = LATER.iter().find(|name| lookup(name).is_some()) {
         settings.check()?;
         return Err(Error::new(
@@ -68,7 +71,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
             format!("{later} is set, and this build does not have it"),
         ));
     }
-    Ok((settings, level))
+    Ok((settings, level.transpose()?))
 }
 
 /// A decimal number, and nothing else.
@@ -149,13 +152,12 @@ mod tests {
 
     #[test]
     fn variables_of_later_are_unsupported() {
-        let path = std::env::temp_dir().join(format!("libring-environment-{}", std::process::id()));
-        std::fs::write(&path, r#"["a:1", "b:2"]"#).unwrap();
-        let path = path.to_str().unwrap();
         for name in LATER {
-            let error = read(&[("RING_RANK", "0"), ("RING_HOSTFILE", path), (name, "")]).unwrap_err();
-            assert_eq!((error.status, error.text.contains(name)), (Status::Unsupported, true));
+            for others in [&GOOD[..], &[]] {
+                let variables: Vec<_> = others.iter().copied().chain([(name, "")]).collect();
+                let error = read(&variables).unwrap_err();
+                assert_eq!((error.status, error.text.contains(name)), (Status::Unsupported, true));
+            }
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

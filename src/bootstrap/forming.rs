@@ -71,14 +71,20 @@ impl Forming<'_> {
                 }
             }
             self.visitors.progress()?;
-            // The first dial is the control link: while it fails, the others would, too.
+            // A rank whose port another process has may be the same rank twice: only the one that
+            // listens goes on. The first dial is the control link: while it fails, the others would.
+            let listens = self.listening.iter().all(Listening::is_listening);
             for i in 0..self.dials.len() {
-                if i == 0 || self.dials[0].is_done() {
+                if listens && (i == 0 || self.dials[0].is_done()) {
                     self.dials[i].progress(&self.claims, now)?;
                 }
             }
             if self.dials.iter().all(Dial::is_done) && self.visitors.is_complete() {
                 return Ok(());
+            }
+            self.visitors.forget_ended();
+            if self.dials[0].has_ended() {
+                self.dials.iter_mut().for_each(|dial| dial.again(now));
             }
             if self.deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(self.too_late());

@@ -22,7 +22,7 @@ use socket2::Socket;
 use crate::link::TcpLink;
 use crate::memory::Region;
 use crate::sys::{self, fork};
-use crate::wire::{Hello, MAX_HELLO};
+use crate::wire::{Frame, Hello, MAX_HELLO};
 
 /// A rank beside this one, and the links to it.
 pub struct Neighbour {
@@ -78,6 +78,17 @@ impl Connection {
         let got = sys::receive(self.descriptor(), wanted)?;
         hello.extend_from_slice(&bytes[..got]);
         Ok(())
+    }
+
+    /// Whether the peer at the other end of a control link has gone, or given up, while this rank was
+    /// still forming. One that has said goodbye has not: it may have sent messages before.
+    fn is_abandoned(&self) -> bool {
+        let mut bytes = [0; Frame::KNOWN_FROM];
+        match sys::peek(self.descriptor(), Region::from_slice(&mut bytes)) {
+            Ok(0) => false,
+            Ok(got) => !Frame::is_goodbye(&bytes[..got]),
+            Err(_) => true,
+        }
     }
 
     fn into_link(self) -> io::Result<TcpLink> {

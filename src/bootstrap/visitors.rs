@@ -10,7 +10,7 @@ use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::close_at_once;
 use crate::log;
-use crate::wire::{Answer, Hello};
+use crate::wire::{Answer, Hello, LinkKind};
 
 /// Handshakes that may be open at once; a newcomer evicts the oldest one that has said nothing.
 const MAX_OPEN: usize = 128;
@@ -114,8 +114,8 @@ impl Visitors {
 
     fn judge(&mut self, connection: Connection, hello: Hello) -> Result<()> {
         let name = (hello.kind, hello.lane);
-        let reply = |answer| self.claims.hello(hello.from as usize, name, answer).encode();
-        let answer = |answer| connection.send(reply(answer));
+        let own = self.claims.hello(hello.from as usize, name, Answer::None);
+        let answer = |answer| connection.send(Hello { answer, ..own.clone() }.encode());
         let from = printed(&connection.address);
         if hello.nonce == self.claims.nonce {
             let _ = answer(Answer::Myself);
@@ -132,10 +132,7 @@ impl Visitors {
             let text = format!("a rank that connected from {from} disagrees: {differences}");
             return Err(Error::new(Status::ConnectFailed, text));
         }
-        forget_ended(&mut self.joined);
-        if self.joined.is_empty() {
-            self.nonce = None;
-        }
+        self.forget_ended();
         if self.nonce.is_some_and(|nonce| nonce != hello.nonce) {
             let _ = answer(Answer::Taken);
             let text =
@@ -148,6 +145,16 @@ impl Visitors {
             self.joined.insert(name, connection);
         }
         Ok(())
+    }
+
+    /// A left neighbour that has ended may come again, as another process too. Its control link,
+    /// which comes first, tells: on lanes bytes may already follow.
+    pub fn forget_ended(&mut self) {
+        let control = self.joined.get(&(LinkKind::Control, 0));
+        if control.is_none_or(Connection::is_abandoned) {
+            self.joined.clear();
+            self.nonce = None;
+        }
     }
 
     pub fn is_complete(&self) -> bool {
@@ -167,17 +174,6 @@ impl Visitors {
     pub fn connections(&self) -> impl Iterator<Item = &Connection> {
         self.open.iter().map(|visitor| &visitor.connection)
     }
-}
-
-/// A peer that has ended a link while forming may come again, as another process too.
-fn forget_ended(joined: &mut HashMap<LinkName, Connection>) {
-    joined.retain(|_, connection| {
-        let mut byte = [std::mem::MaybeUninit::uninit()];
-        match connection.socket.peek(&mut byte) {
-            Ok(bytes) => bytes > 0,
-            Err(e) => e.kind() == io::ErrorKind::WouldBlock,
-        }
-    });
 }
 
 fn read_hello(visitor: &mut Visitor) -> io::Result<Fate> {

@@ -8,10 +8,13 @@ use crate::link::pair::pair;
 use crate::plan::{Flow, Place};
 use crate::wire::{CallHeader, Kind};
 
+/// One rank's ends of its links.
+type Ends = Vec<Box<dyn Link>>;
+
 /// Both edges of every rank of a ring, as an engine wants them: right lanes, then left lanes.
-fn ring_of(size: usize, lanes: usize, capacity: usize) -> Vec<Vec<Box<dyn Link>>> {
-    let mut right: Vec<Vec<Box<dyn Link>>> = (0..size).map(|_| Vec::new()).collect();
-    let mut left: Vec<Vec<Box<dyn Link>>> = (0..size).map(|_| Vec::new()).collect();
+fn ring_of(size: usize, lanes: usize, capacity: usize) -> Vec<Ends> {
+    let mut right: Vec<Ends> = (0..size).map(|_| Vec::new()).collect();
+    let mut left: Vec<Ends> = (0..size).map(|_| Vec::new()).collect();
     for rank in 0..size {
         for _ in 0..lanes {
             let (mine, theirs) = pair(capacity);
@@ -106,7 +109,7 @@ fn all_reduce_ends_over_links_that_hold_a_byte() {
 }
 
 /// An engine of rank 0 in a ring of two, and the peer's ends of its two links.
-fn alone(count: usize) -> (Engine, Plan, Vec<Box<dyn Link>>, Vec<Box<dyn Link>>) {
+fn alone(count: usize) -> (Engine, Plan, Ends, Ends) {
     let mut ends = ring_of(2, 1, 4096).into_iter();
     let (links, peer) = (ends.next().unwrap(), ends.next().unwrap());
     let place = Place { rank: 0, size: 2, lanes: 1 };

@@ -24,11 +24,6 @@ fn op(number: i32, dtype: Dtype) -> Result<Op> {
     Err(Error::new(Status::Unsupported, format!("{} is not defined for {}", op.name(), dtype.name())))
 }
 
-/// Puts the function's name before a refusal that no call number belongs to.
-pub fn named<T>(name: &str, result: Result<T>) -> Result<T> {
-    result.map_err(|error| Error { text: format!("{name}: {}", error.text), ..error })
-}
-
 /// Bytes of `count` elements of each of `ranks` ranks.
 fn bytes(count: usize, dtype: Dtype, ranks: usize) -> Result<usize> {
     let bytes = count.checked_mul(dtype.size()).and_then(|bytes| bytes.checked_mul(ranks));

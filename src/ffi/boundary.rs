@@ -2,20 +2,14 @@
 //! leaves its text for this thread.
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
 
 use super::group::ring_group_t;
 use super::types::ring_status_t;
 use crate::error::{Error, Result, Status};
 use crate::group::Group;
-use crate::log;
+use crate::panics;
 
 thread_local! {
-    /// Depth of boundary calls on this thread: a panic inside one is caught, and not printed.
-    static INSIDE: Cell<u32> = const { Cell::new(0) };
-    /// What the panic that is being caught said.
-    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
     /// True while this thread runs a callback of the host program.
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
@@ -29,38 +23,11 @@ thread_local! {
 
 /// Runs an entry's body; the text of a panic is an error.
 fn caught<T>(body: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    install_hook();
-    INSIDE.set(INSIDE.get() + 1);
-    let result = catch_unwind(AssertUnwindSafe(|| {
+    panics::caught(|| {
         #[cfg(test)]
         assert!(!PANIC_NEXT.replace(false), "a panic on purpose");
         body()
-    }));
-    INSIDE.set(INSIDE.get() - 1);
-    result.map_err(|_| {
-        let text = PANIC.take();
-        log::line!(Error, "a fault of the library's own: {text}");
-        text
     })
-}
-
-/// The standard hook prints, and nothing may print: panics inside the boundary only leave their
-/// text. Others, of a Rust program that links this crate, go the way they went before.
-fn install_hook() {
-    static INSTALL: Once = Once::new();
-    INSTALL.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if INSIDE.get() == 0 {
-                return before(info);
-            }
-            let text = info.payload_as_str().unwrap_or("a panic");
-            let place = info
-                .location()
-                .map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
-            PANIC.set(format!("{text}{place}"));
-        }));
-    });
 }
 
 /// An entry that returns a status.
@@ -122,7 +89,10 @@ fn report(result: Result<()>) -> ring_status_t {
     match result {
         Ok(()) => Status::Ok as ring_status_t,
         Err(error) => {
-            LAST_ERROR.set(error.text);
+            // A path may hold a line's end, and the text promises to be one line.
+            let text = error.text.replace('\n', " ");
+            // A destructor that runs at a thread's end may find its locals gone; the status is left.
+            let _ = LAST_ERROR.try_with(|last| last.replace(text));
             error.status as ring_status_t
         }
     }
@@ -130,5 +100,5 @@ fn report(result: Result<()>) -> ring_status_t {
 
 /// This thread's last failure.
 pub fn last_error() -> String {
-    LAST_ERROR.with_borrow(String::clone)
+    LAST_ERROR.try_with(|last| last.borrow().clone()).unwrap_or_default()
 }

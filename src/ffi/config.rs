@@ -89,7 +89,7 @@ fn refused(status: Status, text: String) -> Error {
 }
 
 /// Copies a caller's configuration.
-pub fn settings(config: *const ring_config) -> Result<Settings> {
+pub(super) fn settings(config: *const ring_config) -> Result<Settings> {
     let ours = size_of::<ring_config>();
     if config.is_null() {
         return Err(refused(Status::InvalidArgument, "config is NULL".into()));

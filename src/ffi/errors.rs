@@ -28,6 +28,10 @@ pub struct ring_failure {
 /// A group's failure in numbers.
 pub type ring_failure_t = ring_failure;
 
+// No struct of the ABI ends in padding.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<ring_failure>() == 32);
+
 /// Copies the text of this thread's last failure: one line that names the operation and its number,
 /// the peer's rank and address, the OS error in words, and the first cause. Every call that fails
 /// sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
@@ -54,8 +58,9 @@ pub unsafe extern "C" fn ring_group_last_error(
 /// Tells whether and how the group has failed. The caller sets out->struct_size; the smaller of it
 /// and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
 ///
-/// RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size is smaller than the struct's
-/// first version. RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+/// RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
+/// ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a
+/// callback or in a forked child.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_failure(
@@ -91,22 +96,24 @@ fn in_numbers(error: &Error) -> ring_failure {
 
 /// Writes as much of the struct as the caller has room for, and zeroes what it has beyond.
 fn write_sized(out: *mut ring_failure, mut failure: ring_failure) -> Result<()> {
-    let ours = size_of::<ring_failure>();
     if out.is_null() {
         return Err(Error::new(Status::InvalidArgument, "ring_group_failure: out is NULL"));
     }
     // SAFETY: not NULL, and a ring_failure_t begins with the size that the caller has set.
     let theirs = unsafe { (*out).struct_size };
-    if !(ours..=MAX_STRUCT).contains(&theirs) {
+    if !(size_of::<usize>()..=MAX_STRUCT).contains(&theirs) {
+        let ours = size_of::<ring_failure>();
         let text =
             format!("ring_group_failure: struct_size is {theirs}, not sizeof(ring_failure_t) = {ours}");
         return Err(Error::new(Status::InvalidArgument, text));
     }
     failure.struct_size = theirs;
-    // SAFETY: the caller has `theirs` bytes there, which are `ours` or more.
+    let known = theirs.min(size_of::<ring_failure>());
+    let out = out.cast::<u8>();
+    // SAFETY: the caller has `theirs` bytes there, of which `known` are in our struct too.
     unsafe {
-        out.cast::<u8>().write_bytes(0, theirs);
-        out.write(failure);
+        out.copy_from_nonoverlapping((&raw const failure).cast(), known);
+        out.add(known).write_bytes(0, theirs - known);
     }
     Ok(())
 }
@@ -130,6 +137,30 @@ fn copy_text(text: &str, buf: *mut c_char, len: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // The words are those of a little-endian 64-bit target.
+    #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
+    #[test]
+    fn a_failure_fills_the_callers_struct_and_no_more() {
+        const UNTOUCHED: u64 = 0x5555_5555_5555_5555;
+        let failure = ring_failure { status: 8, rank: 2, sequence: 7, ..NONE };
+        for (theirs, right) in [
+            (8, [8, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED]),
+            (16, [16, 2 << 32 | 8, UNTOUCHED, UNTOUCHED, UNTOUCHED, UNTOUCHED]),
+            (32, [32, 2 << 32 | 8, 0xffff_ffff, 7, UNTOUCHED, UNTOUCHED]),
+            (40, [40, 2 << 32 | 8, 0xffff_ffff, 7, 0, UNTOUCHED]),
+        ] {
+            let mut room = [UNTOUCHED; 6];
+            room[0] = theirs;
+            assert!(write_sized(room.as_mut_ptr().cast(), failure).is_ok());
+            assert_eq!(room, right, "{theirs}");
+        }
+        for theirs in [0, 7, 4097, u64::MAX] {
+            let mut room = [theirs; 6];
+            assert!(write_sized(room.as_mut_ptr().cast(), failure).is_err());
+            assert_eq!(room, [theirs; 6]);
+        }
+    }
 
     #[test]
     fn texts_are_cut_at_a_character() {

@@ -2,10 +2,12 @@
 
 use std::ffi::c_void;
 
-use super::arguments::{self, SendRecv, named};
+use super::arguments::{self, SendRecv};
 use super::boundary::on_group;
 use super::group::ring_group_t;
 use super::types::{ring_dtype_t, ring_status_t};
+use crate::error::{Error, Result};
+use crate::group::Group;
 
 /// Sends count elements at buf to rank dst, a neighbour in this build. It may return before the peer
 /// has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
@@ -25,7 +27,8 @@ pub unsafe extern "C" fn ring_send(
 ) -> ring_status_t {
     on_group("ring_send", group, |group| {
         let place = (group.rank(), group.size());
-        group.send(named("ring_send", arguments::message(place, ("buf", buf), count, dtype, ("dst", dst)))?)
+        let message = arguments::message(place, ("buf", buf), count, dtype, ("dst", dst));
+        group.send(accepted("ring_send", group, message)?)
     })
 }
 
@@ -45,7 +48,8 @@ pub unsafe extern "C" fn ring_recv(
 ) -> ring_status_t {
     on_group("ring_recv", group, |group| {
         let place = (group.rank(), group.size());
-        group.recv(named("ring_recv", arguments::message(place, ("buf", buf), count, dtype, ("src", src)))?)
+        let message = arguments::message(place, ("buf", buf), count, dtype, ("src", src));
+        group.recv(accepted("ring_recv", group, message)?)
     })
 }
 
@@ -70,9 +74,15 @@ pub unsafe extern "C" fn ring_send_recv(
     on_group("ring_send_recv", group, |group| {
         let place = (group.rank(), group.size());
         let (out, into) = ((send, send_count, dst), (recv.cast_const(), recv_count, src));
-        match named("ring_send_recv", arguments::send_recv(place, out, into, dtype))? {
+        match accepted("ring_send_recv", group, arguments::send_recv(place, out, into, dtype))? {
             SendRecv::Messages(send, recv) => group.send_recv(send, recv),
             SendRecv::Copy { from, to } => group.copy_to_self(from, to),
         }
     })
+}
+
+/// A message's arguments, or the failure that every call on a failed group returns, or the refusal.
+fn accepted<T>(name: &str, group: &Group, arguments: Result<T>) -> Result<T> {
+    let refused = |error: Error| Error { text: format!("{name}: {}", error.text), ..error };
+    arguments.map_err(|error| group.failure().cloned().unwrap_or_else(|| refused(error)))
 }

@@ -3,6 +3,8 @@
 #![allow(unsafe_code, non_camel_case_types)]
 // A heading for Rust callers would stand in the C header.
 #![allow(clippy::missing_safety_doc)]
+// What stands in brackets is for readers of the C header.
+#![allow(rustdoc::broken_intra_doc_links)]
 #![warn(missing_docs)]
 
 mod arguments;

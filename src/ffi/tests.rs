@@ -35,8 +35,10 @@ fn last() -> String {
     String::from_utf8_lossy(&text[..len]).into_owned()
 }
 
+type Call = Box<dyn Fn() -> i32>;
+
 /// Every entry that works on a group and returns a status.
-fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Box<dyn Fn() -> i32>)> {
+fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
     let failure =
         ring_failure { struct_size: 32, status: 0, rank: 0, detected_by: 0, os_error: 0, sequence: 0 };
     let none = std::ptr::null::<c_void>();
@@ -93,6 +95,67 @@ fn entries_without_a_status_survive_a_panic_too() {
         assert_eq!(ring_set_log_callback(None, null_mut(), 0), Status::Internal as i32);
         ring_group_destroy(group);
     }
+}
+
+#[test]
+fn a_failed_group_says_so_whatever_the_arguments() {
+    let group = group_of_one();
+    // SAFETY: a live group, and NULLs.
+    unsafe {
+        assert_eq!(ring_send(group, std::ptr::null(), 1, 99, 7), Status::InvalidArgument as i32);
+        assert!(last().starts_with("ring_send: dtype is 99"), "{}", last());
+        PANIC_NEXT.set(true);
+        assert_eq!(ring_barrier(group), Status::Internal as i32);
+        let first = last();
+        for call in [
+            ring_send(group, std::ptr::null(), 1, 99, 7),
+            ring_recv(group, null_mut(), 1, 99, 7),
+            ring_send_recv(group, std::ptr::null(), 1, 7, null_mut(), 1, 7, 99),
+            ring_all_reduce(group, std::ptr::null(), null_mut(), 1, 99, 99),
+        ] {
+            assert_eq!(call, Status::Internal as i32);
+            assert_eq!(last(), first);
+        }
+        ring_group_destroy(group);
+    }
+}
+
+#[test]
+fn a_text_is_one_line_whatever_it_quotes() {
+    let mut group = null_mut();
+    // SAFETY: valid pointers throughout.
+    unsafe {
+        let mut config: ring_config = std::mem::zeroed();
+        ring_config_init(&mut config, size_of::<ring_config>());
+        config.rank = 0;
+        config.hostfile = c"no\nsuch".as_ptr();
+        assert_eq!(ring_group_create(&config, &mut group), Status::InvalidConfig as i32);
+    }
+    assert!(last().contains("no such") && !last().contains('\n'), "{}", last());
+}
+
+#[test]
+fn a_destructor_at_a_threads_end_may_call() {
+    struct Late;
+    impl Drop for Late {
+        fn drop(&mut self) {
+            // SAFETY: NULL is refused.
+            unsafe {
+                assert_eq!(ring_barrier(null_mut()), Status::InvalidArgument as i32);
+                PANIC_NEXT.set(true);
+                assert_eq!(ring_set_log_callback(None, null_mut(), 0), Status::Internal as i32);
+                ring_last_error(null_mut(), 0);
+            }
+        }
+    }
+    thread_local! { static LATE: Late = const { Late } }
+    let thread = std::thread::spawn(|| {
+        // Destroyed in the reverse order of first use: the library's locals before the host's.
+        LATE.with(|_| ());
+        // SAFETY: NULL is refused.
+        assert_eq!(unsafe { ring_barrier(null_mut()) }, Status::InvalidArgument as i32);
+    });
+    thread.join().unwrap();
 }
 
 /// Calls back into the group that is its user data, and keeps the statuses.

@@ -9,7 +9,6 @@ mod turns;
 
 pub use calls::{AllGather, AllReduce, Message};
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,14 +39,15 @@ enum Side {
 }
 
 /// Who is who, for texts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Peers {
     rank: usize,
     size: usize,
     right: usize,
     left: usize,
-    /// None in a group of one.
-    addresses: Option<[SocketAddr; 2]>,
+    /// The right neighbour's as it was reached; of the left one only the host, since the port that
+    /// it connected from tells nothing. None in a group of one.
+    addresses: Option<[String; 2]>,
 }
 
 impl Peers {
@@ -57,7 +57,7 @@ impl Peers {
 
     fn name(&self, side: Side) -> String {
         let rank = self.rank_at(side);
-        match self.addresses {
+        match &self.addresses {
             Some(addresses) => format!("rank {rank} ({})", addresses[side as usize]),
             None => format!("rank {rank}"),
         }
@@ -92,7 +92,7 @@ impl Group {
         let (mut controls, mut messages) = (Vec::new(), Messages::default());
         if size > 1 {
             let ring = bootstrap::form(config)?;
-            peers.addresses = Some([ring.right.address, ring.left.address]);
+            peers.addresses = Some([ring.right.address.to_string(), ring.left.address.ip().to_string()]);
             for neighbour in [ring.right, ring.left] {
                 let Neighbour { lanes: own, control, message_out, message_in, .. } = neighbour;
                 lanes.extend(own.into_iter().map(boxed));
@@ -102,7 +102,7 @@ impl Group {
             log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
         }
         let group = Group {
-            peers,
+            peers: peers.clone(),
             generation: fork::generation(),
             timeout_ms: AtomicU64::new(NO_TIMEOUT),
             running: Arc::default(),
@@ -222,9 +222,8 @@ fn linger(mut links: Vec<Box<dyn Link>>) {
             return;
         }
         let read = Interest { read: true, write: false };
-        let entry =
-            |link: &Box<dyn Link>| link.descriptor().map(|descriptor| PollEntry::new(descriptor, read));
-        let mut entries: Vec<_> = links.iter().filter_map(entry).collect();
+        let descriptors = links.iter().filter_map(|link| link.descriptor());
+        let mut entries: Vec<_> = descriptors.map(|descriptor| PollEntry::new(descriptor, read)).collect();
         if sys::poll(&mut entries, Some(left)).is_err() {
             return;
         }

@@ -9,6 +9,8 @@ mod all_gather;
 mod flood;
 mod ring;
 mod segment;
+#[cfg(test)]
+mod simulate;
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! The system calls that std and socket2 lack. A platform provides:
 //!
-//! - [`send`], [`receive`]: one non-blocking transfer that never raises SIGPIPE
+//! - [`send`], [`receive`], [`peek`]: one non-blocking transfer that never raises SIGPIPE
 //! - [`poll`]: sleep until a descriptor is ready
 //! - [`Wake`]: a descriptor that another thread makes ready
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
@@ -13,7 +13,7 @@ mod socket;
 mod thread;
 mod wake;
 
-pub use socket::{Interest, PollEntry, poll, quiet, receive, send};
+pub use socket::{Interest, PollEntry, peek, poll, quiet, receive, send};
 pub use thread::{spawn, spawn_scoped, yield_core};
 pub use wake::Wake;
 

@@ -3,12 +3,14 @@
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
+use crate::panics::passed_on;
+
 /// Starts a thread with every signal blocked: the host's handlers run on the host's threads.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    without_signals(|| Builder::new().name(name.to_owned()).spawn(body))
+    without_signals(|| Builder::new().name(name.to_owned()).spawn(|| passed_on(body)))
 }
 
 /// The same for a thread that ends within a scope.
@@ -17,7 +19,7 @@ pub fn spawn_scoped<'scope, 'env, T: Send + 'scope>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    without_signals(|| Builder::new().name(name.to_owned()).spawn_scoped(scope, body))
+    without_signals(|| Builder::new().name(name.to_owned()).spawn_scoped(scope, || passed_on(body)))
 }
 
 /// A new thread inherits the mask of the one that starts it.

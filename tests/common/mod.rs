@@ -1,4 +1,5 @@
 //! Groups with threads as ranks.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};

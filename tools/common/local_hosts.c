@@ -15,17 +15,24 @@ enum { FIRST_PORT = 10000, PORTS = 20000 };
 /* More than ,"127.0.0.1:65535" needs. */
 enum { ENTRY_BYTES = 24 };
 
-static bool is_free(int port) {
+/* Keeps a free port from others by a socket that is bound to it and doesn't listen. A rank's listener,
+ * which has SO_REUSEADDR, may bind it all the same; whoever lacks that, and the system, may not. */
+static bool keep(int port) {
   struct sockaddr_in address;
   memset(&address, 0, sizeof address);
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
   address.sin_port = htons((uint16_t)port);
-  int probe = socket(AF_INET, SOCK_STREAM, 0);
-  if (probe < 0) return false;
-  bool bound = bind(probe, (struct sockaddr *)&address, sizeof address) == 0;
-  close(probe);
-  return bound;
+  int keeper = socket(AF_INET, SOCK_STREAM, 0);
+  if (keeper < 0) return false;
+  /* Set before bind, SO_REUSEADDR would find a port free that another keeps. */
+  const int on = 1;
+  if (bind(keeper, (struct sockaddr *)&address, sizeof address) == 0 &&
+      setsockopt(keeper, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) {
+    return true;
+  }
+  close(keeper);
+  return false;
 }
 
 char *local_hosts(int ranks) {
@@ -38,7 +45,7 @@ char *local_hosts(int ranks) {
   int found = 0;
   for (int tries = 0; found < ranks && tries < PORTS; tries++) {
     int port = FIRST_PORT + (offset + tries) % PORTS;
-    if (!is_free(port)) continue;
+    if (!keep(port)) continue;
     end += sprintf(end, "%s\"127.0.0.1:%d\"", found ? "," : "", port);
     found++;
   }
