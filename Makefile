@@ -1,65 +1,91 @@
-# make demo and make test do everything on a fresh Debian with Rust; the others expect their tools.
+# make            the library, and the C programs in build/tools
+# make demo       four processes on this host reduce arrays, and lose one of them
+# make test       every test
+# make bench      ring-perf on rings of two and of four
+# make lint       formatting, clippy, documentation, C warnings
+# make header     include/ring.h from src/ffi
+# make install    PREFIX=/usr/local LIBDIR=lib INCLUDEDIR=include DESTDIR=
+# make deps       the commands that these need, by apt-get
 
 PREFIX ?= /usr/local
-CARGO ?= cargo
-CMAKE ?= cmake
-JOBS ?= 2
-BUILD := build
-VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+LIBDIR ?= lib
+INCLUDEDIR ?= include
+DESTDIR ?=
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: demo test bench header lint install deps library tools test-rust test-c test-install test-readme clean
+STEP := sh tools/step.sh
+CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
+C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
+# clang and gcc each see what the other doesn't.
+C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-demo: deps tools
-	@$(BUILD)/tools/demo
+.PHONY: all library tools demo test test-rust test-c test-tools test-install bench lint header install deps build-deps lint-deps clean
+.DEFAULT_GOAL := all
 
-test: deps test-rust test-c test-readme test-install
+all: tools
 
-bench: deps tools
-	$(BUILD)/tools/ring-perf --ranks 2
-	$(BUILD)/tools/ring-perf --ranks 4
-
-# Installs the C compilers and cmake where they are missing.
 deps:
-	@sh tools/deps.sh
+	@sh tools/deps.sh test
+	@sh tools/deps.sh lint
 
-library:
-	$(CARGO) build --release
+build-deps:
+	@sh tools/deps.sh build
 
-# The header is made by build.rs; this says where it is.
-header: library
-	@echo include/ring.h
+lint-deps:
+	@sh tools/deps.sh lint
+
+library: build-deps
+	@$(STEP) "building the library" "" cargo build --release --locked
 
 tools: library
-	@$(CMAKE) -S . -B $(BUILD)/tools > /dev/null
-	@$(CMAKE) --build $(BUILD)/tools -j $(JOBS) | grep -v 'Consolidate\|Built target' || true
-	@test -x $(BUILD)/tools/demo -a -x $(BUILD)/tools/ring-perf
+	@$(STEP) "configuring the C programs" "" cmake -S . -B build/tools $(CMAKE_FLAGS)
+	@$(STEP) "building the C programs" "" cmake --build build/tools -j $(JOBS)
+
+demo: tools
+	@build/tools/demo
+
+# Steps of one make after the other: each has the cores to itself.
+test: deps
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-tools
+	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory test-install
 
 test-rust:
-	$(CARGO) test
+	@$(STEP) "Rust tests" "^test result" cargo test --locked
 
-test-c: library tools
-	$(CMAKE) -S c_tests -B $(BUILD)/c_tests
-	$(CMAKE) --build $(BUILD)/c_tests -j $(JOBS)
-	ctest --test-dir $(BUILD)/c_tests -j $(JOBS) --output-on-failure
+test-tools: tools
+	@$(STEP) "ring-perf, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
 
-# The README's program is the example, and the example runs.
-test-readme: tools
-	sh tools/readme-test.sh $(BUILD)/tools
+test-c: library
+	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
+	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
+	@$(STEP) "C tests" "tests passed" ctest --test-dir build/c_tests -j $(JOBS) --output-on-failure
 
 test-install: library
-	sh packaging/test/run.sh
+	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
 
-lint:
-	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
-	git diff --exit-code include/
+bench: tools
+	@build/tools/ring-perf --ranks 2
+	@build/tools/ring-perf --ranks 4
 
-# DESTDIR is put before PREFIX, for packages.
-install: library
-	sh packaging/install.sh "$(DESTDIR)" "$(PREFIX)" "$(VERSION)" "$(SOVERSION)"
+lint: lint-deps
+	@$(STEP) "cargo fmt" "" cargo fmt --check
+	@$(STEP) "cargo clippy" "" cargo clippy --locked --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
+	@$(STEP) "the header is the source's" "" git diff --exit-code include/ring.h
+	@$(STEP) "C warnings (gcc)" "" gcc $(C_WARNINGS) $(C_FILES)
+	@$(STEP) "C warnings (clang)" "" clang $(C_WARNINGS) $(C_FILES)
+
+header:
+	@$(STEP) "generating include/ring.h" "" cargo check --locked
+
+target/release/libring.a:
+	@$(MAKE) --no-print-directory library
+
+install: target/release/libring.a
+	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTDIR="$(DESTDIR)" sh packaging/install.sh
 
 clean:
-	$(CARGO) clean
-	rm -rf $(BUILD)
+	cargo clean
+	rm -rf build

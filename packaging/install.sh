@@ -1,34 +1,69 @@
 #!/bin/sh
-# install.sh DESTDIR PREFIX VERSION SOVERSION: puts the built library where programs find it.
+# Installs what `cargo build --release` has built, the header, and what tells others how to link.
+# From the environment: PREFIX (/usr/local), LIBDIR and INCLUDEDIR (lib, include: below PREFIX), DESTDIR
+# (a staging root, empty), LIB_DIR (target/release).
 set -eu
-dest=$1$2 prefix=$2 version=$3 soversion=$4
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(dirname "$here")
-built=$root/target/release
+cd "$(dirname "$0")/.."
+prefix=${PREFIX:-/usr/local}
+libdir=${LIBDIR:-lib}
+includedir=${INCLUDEDIR:-include}
+built=${LIB_DIR:-target/release}
 
-mkdir -p "$dest/lib/pkgconfig" "$dest/lib/cmake/Ring" "$dest/include"
-case $(uname -s) in
-  Darwin)
-    shared=libring.$version.dylib soname=libring.$soversion.dylib link=libring.dylib
-    private="System;c;m"
-    ;;
-  *)
-    shared=libring.so.$version soname=libring.so.$soversion link=libring.so
-    private="gcc_s;util;rt;pthread;m;dl;c"
-    ;;
+case $prefix in /*) ;; *) echo "PREFIX is \"$prefix\", not an absolute path" >&2; exit 1 ;; esac
+case $libdir$includedir in
+  /* | *..*) echo "LIBDIR and INCLUDEDIR are paths below PREFIX, such as lib/x86_64-linux-gnu" >&2; exit 1 ;;
 esac
-install -m 755 "$built/$link" "$dest/lib/$shared"
-strip -S "$dest/lib/$shared" 2>/dev/null || true
-ln -sf "$shared" "$dest/lib/$soname"
-ln -sf "$soname" "$dest/lib/$link"
-install -m 644 "$built/libring.a" "$dest/lib/"
-install -m 644 "$root/include/ring.h" "$root/include/module.modulemap" "$dest/include/"
+case $includedir in /*) echo "INCLUDEDIR is a path below PREFIX" >&2; exit 1 ;; esac
 
-fill() { # fill TEMPLATE TARGET
-  sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" -e "s|@SHARED@|$shared|g" -e "s|@SONAME@|$soname|g" \
-    -e "s|@PRIVATE_LIBS@|$private|g" "$here/$1" >"$dest/$2"
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+major=${version%%.*}
+minor=${version#*.}
+minor=${minor%%.*}
+# What rustc --print native-static-libs names, without what the C compiler adds by itself.
+if [ "$(uname -s)" = Darwin ]; then
+  suffix=dylib shared=libring.$version.dylib soname=libring.$major.dylib static_libs="-lm"
+else
+  suffix=so shared=libring.so.$version soname=libring.so.$major static_libs="-lpthread -ldl -lm"
+fi
+for file in "$built/libring.$suffix" "$built/libring.a"; do
+  [ -f "$file" ] || { echo "$file is missing: run make first" >&2; exit 1; }
+done
+
+# "lib/cmake/Ring" -> "../../.."
+way_up() { echo "$1" | sed 's|//*|/|g; s|[^/][^/]*|..|g'; }
+
+filled() {
+  sed -e "s|@PREFIX_FROM_PC@|$(way_up "$libdir/pkgconfig")|" \
+    -e "s|@PREFIX_FROM_CMAKE@|$(way_up "$libdir/cmake/Ring")|" \
+    -e "s|@LIBDIR@|$libdir|g" -e "s|@INCLUDEDIR@|$includedir|g" -e "s|@STATIC_LIBS@|$static_libs|g" \
+    -e "s|@STATIC_LIBS_LIST@|$(echo "$static_libs" | sed 's/ -/;-/g')|" \
+    -e "s|@SHARED_FILE@|$shared|g" -e "s|@SONAME@|$soname|g" -e "s|@VERSION@|$version|g" \
+    -e "s|@VERSION_MAJOR@|$major|g" -e "s|@VERSION_MINOR@|$minor|g" \
+    -e "s|@POINTER_BYTES@|$(($(getconf LONG_BIT) / 8))|g" "$1"
 }
-fill libring.pc.in lib/pkgconfig/libring.pc
-fill RingConfig.cmake.in lib/cmake/Ring/RingConfig.cmake
-fill RingConfigVersion.cmake.in lib/cmake/Ring/RingConfigVersion.cmake
-echo "installed libring $version to $dest"
+
+lib=${DESTDIR:-}$prefix/$libdir
+include=${DESTDIR:-}$prefix/$includedir
+mkdir -p "$lib/pkgconfig" "$lib/cmake/Ring" "$include"
+# A file of its own and a rename: a program that has the old library loaded keeps it whole.
+put() {
+  rm -f "$3.new"
+  cp "$2" "$3.new"
+  chmod "$1" "$3.new"
+  mv -f "$3.new" "$3"
+}
+put 755 "$built/libring.$suffix" "$lib/$shared"
+ln -sf "$shared" "$lib/$soname"
+ln -sf "$soname" "$lib/libring.$suffix"
+put 644 "$built/libring.a" "$lib/libring.a"
+put 644 include/ring.h "$include/ring.h"
+put 644 include/module.modulemap "$include/module.modulemap"
+made=$(mktemp)
+trap 'rm -f "$made"' EXIT
+filled packaging/libring.pc.in >"$made"
+put 644 "$made" "$lib/pkgconfig/libring.pc"
+filled packaging/RingConfig.cmake.in >"$made"
+put 644 "$made" "$lib/cmake/Ring/RingConfig.cmake"
+filled packaging/RingConfigVersion.cmake.in >"$made"
+put 644 "$made" "$lib/cmake/Ring/RingConfigVersion.cmake"
+echo "libring $version is in ${DESTDIR:-}$prefix"

@@ -1,38 +1,58 @@
 #!/bin/sh
-# Installs the programs that the build and the tests need, where they are missing.
+# Sees to the commands that a make target needs: `deps.sh build`, `test` or `lint`. What is missing is
+# installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
-missing=
-need() { # need PROGRAM PACKAGE
-  command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
-}
-need cmake cmake
-need cc gcc
-need c++ g++
-need clang clang
-need pkg-config pkg-config
-need nm binutils
+# Commands and the Debian packages that have them.
+build="cc:gcc,libc6-dev cmake:cmake make:make"
+test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils"
+lint="gcc:gcc,libc6-dev clang:clang git:git"
 
-command -v cargo >/dev/null 2>&1 || {
-  echo "Rust is missing: install cargo and rustc 1.91 or later (rustup has them)." >&2
+case ${1:-test} in
+  build) wanted=$build ;;
+  test) wanted=$test ;;
+  lint) wanted=$lint ;;
+  *) echo "usage: deps.sh [build|test|lint]" >&2; exit 1 ;;
+esac
+
+if ! command -v cargo >/dev/null; then
+  echo "cargo is missing: install Rust 1.91 or later (rustup has it)" >&2
   exit 1
-}
+fi
+if [ "${1:-test}" = lint ]; then
+  for component in fmt clippy; do
+    cargo $component --version >/dev/null 2>&1 && continue
+    [ $component = clippy ] || component=rustfmt
+    echo "adding the Rust component $component"
+    rustup -q component add $component
+  done
+fi
+
+missing=
+packages=
+for entry in $wanted; do
+  command -v "${entry%%:*}" >/dev/null && continue
+  missing="$missing ${entry%%:*}"
+  packages="$packages $(echo "${entry#*:}" | tr , ' ')"
+done
 [ -n "$missing" ] || exit 0
 
-if command -v apt-get >/dev/null 2>&1; then
-  as_root=
-  if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null 2>&1 || { echo "Please install:$missing" >&2; exit 1; }
-    as_root=sudo
-  fi
-  echo "Installing$missing"
-  $as_root apt-get update -q >/dev/null
-  # gcc without recommended packages has no C library headers.
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing libc6-dev >/dev/null
-elif command -v brew >/dev/null 2>&1; then
-  echo "Please install:$missing (brew install cmake pkg-config llvm)" >&2
+if [ "$(uname -s)" = Darwin ]; then
+  echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config" >&2
   exit 1
-else
-  echo "Please install:$missing" >&2
+fi
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+if ! command -v apt-get >/dev/null || { [ -n "$as_root" ] && ! command -v sudo >/dev/null; }; then
+  echo "missing:$missing; install what has them (on Debian:$packages)" >&2
+  exit 1
+fi
+echo "installing$packages"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# Package names are words.
+if ! { $as_root apt-get -q update &&
+  DEBIAN_FRONTEND=noninteractive $as_root apt-get -qy install --no-install-recommends $packages; } >"$log" 2>&1; then
+  cat "$log" >&2
   exit 1
 fi

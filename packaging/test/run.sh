@@ -1,34 +1,74 @@
 #!/bin/sh
-# Installs to a temporary prefix, and builds a consumer there by pkg-config and by CMake.
+# Installs libring, moves it, and builds and runs the smallest program by pkg-config and by CMake, shared
+# and static, outside of the checkout. LIB_DIR as for install.sh.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
+checkout=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-prefix=$work/prefix
+cc=${CC:-cc}
 
-make -s -C "$root" install PREFIX="$prefix" DESTDIR=
-for file in lib/libring.so lib/libring.so.0 lib/libring.a include/ring.h include/module.modulemap; do
-  test -e "$prefix/$file" || { echo "$file was not installed"; exit 1; }
+fail() {
+  echo "$1"
+  exit 1
+}
+
+# In another place than the one it was installed for, and from a library folder of two parts.
+for libdir in lib lib/some-triplet; do
+  stage="$work/stage"
+  PREFIX=/opt/ring LIBDIR=$libdir DESTDIR="$stage" sh "$checkout/packaging/install.sh" >/dev/null
+  prefix="$work/moved-to-${libdir##*/}"
+  mv "$stage/opt/ring" "$prefix"
+  lib="$prefix/$libdir"
+
+  if [ "$(uname -s)" != Darwin ]; then
+    [ "$(readlink "$lib/libring.so")" = libring.so.0 ] || fail "libring.so doesn't lead to libring.so.0"
+    [ "$(readlink "$lib/libring.so.0")" = libring.so.0.1.0 ] || fail "libring.so.0 doesn't lead to libring.so.0.1.0"
+    readelf -d "$lib/libring.so" | grep -q 'SONAME.*\[libring.so.0\]' || fail "the library isn't called libring.so.0"
+  fi
+
+  # Runs a program as a ring of two.
+  port=$((10000 + $$ * 7 % 19990))
+  echo "[\"127.0.0.1:$port\", \"127.0.0.1:$((port + 1))\"]" >"$work/hosts.json"
+  runs() {
+    RING_HOSTFILE="$work/hosts.json" RING_RANK=1 RING_CONNECT_TIMEOUT_MS=20000 "$1" >"$work/one" 2>&1 &
+    other=$!
+    got=$(RING_HOSTFILE="$work/hosts.json" RING_RANK=0 RING_CONNECT_TIMEOUT_MS=20000 "$1" 2>&1) || fail "$1: $got"
+    wait $other || fail "$1, rank 1: $(cat "$work/one")"
+    [ "$got" = "rank 0 of 2: 2 4 6 8" ] || fail "$1 printed \"$got\""
+  }
+
+  mkdir "$work/by pkg-config"
+  cd "$work/by pkg-config"
+  cp "$checkout/examples/c/all_reduce.c" .
+  export PKG_CONFIG_PATH="$lib/pkgconfig"
+  [ "$(pkg-config --modversion libring)" = 0.1.0 ] || fail "pkg-config gives another version"
+  $cc all_reduce.c -o shared $(pkg-config --cflags --libs libring)
+  LD_LIBRARY_PATH="$lib" DYLD_LIBRARY_PATH="$lib" runs ./shared
+  $cc all_reduce.c -o static $(pkg-config --cflags libring) $(pkg-config --variable=static_libs libring)
+  runs ./static
+
+  mkdir "$work/by CMake"
+  cd "$work/by CMake"
+  cp "$checkout/examples/c/all_reduce.c" "$checkout/packaging/test/CMakeLists.txt" .
+  # CMake looks in lib below a prefix, and in no triplet but the compiler's.
+  where="-DCMAKE_PREFIX_PATH=$prefix"
+  [ $libdir = lib ] || where="-DRing_DIR=$lib/cmake/Ring"
+  cmake -S . -B build "$where" >log 2>&1 || fail "$(cat log)"
+  cmake --build build >log 2>&1 || fail "$(cat log)"
+  runs build/shared
+  runs build/static
+
+  # Nothing of the archive's is left to the shared library.
+  if [ "$(uname -s)" != Darwin ]; then
+    for program in "$work/by pkg-config/static" build/static; do
+      ! readelf -d "$program" | grep -q 'NEEDED.*libring' || fail "$program needs the shared library"
+    done
+  fi
+
+  if command -v clang >/dev/null; then
+    printf '#pragma clang module import CRing\nuint32_t version(void) { return ring_version(); }\n' >module.c
+    clang -fmodules -fmodules-cache-path="$work/modules" "-I$prefix/include" -fsyntax-only module.c || fail "the module map"
+  fi
+  cd "$work"
+  rm -rf "$work/by pkg-config" "$work/by CMake" "$stage"
 done
-
-# Away from the checkout, so that nothing of it is found by chance.
-cp "$here/CMakeLists.txt" "$work"
-cp "$root/c_tests/src/linked_statically.c" "$work/consumer.c"
-cd "$work"
-export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
-cc consumer.c -o by_pkg_config $(pkg-config --cflags --libs libring) -Wl,-rpath,"$prefix/lib"
-./by_pkg_config
-cc consumer.c -o by_pkg_config_static $(pkg-config --cflags libring) "$prefix/lib/libring.a" \
-  $(pkg-config --libs --static libring | sed 's/-lring//')
-./by_pkg_config_static
-
-cmake -S . -B by_cmake -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
-cmake --build by_cmake >/dev/null
-./by_cmake/consumer_ring
-./by_cmake/consumer_ring_static
-
-# A package is staged elsewhere than where it will be.
-make -s -C "$root" install PREFIX=/opt/ring DESTDIR="$work/stage"
-grep -q '^prefix=/opt/ring$' "$work/stage/opt/ring/lib/pkgconfig/libring.pc"
-echo "the installed library serves pkg-config and CMake, shared and static"

@@ -1,9 +1,12 @@
-/* Ranks as processes on this host. */
+/* Ranks as processes of this host. */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
-/* Forks `ranks` processes that each run the body with their rank and a hostfile's text, and returns
- * the first exit status that isn't 0. Call it before the library has been used. */
-int launch(int ranks, int (*body)(int rank, const char *hosts, void *data), void *data);
+/* What a rank does in its process, given a hostfile's text; returns its exit status. */
+typedef int rank_body(int rank, const char *hosts, const void *data);
+
+/* Runs the body as `ranks` processes that can form a ring, and waits for all of them. Says on stderr
+ * which failed. Returns 0 if none did, else 1. */
+int launch(int ranks, rank_body *body, const void *data);
 
 #endif

@@ -1,101 +1,153 @@
 #include "options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char USAGE[] =
-    "usage: ring-perf [options]\n"
-    "Measures all-reduce. With --ranks N it starts N ranks on this host; without, it joins the ring\n"
-    "that the environment describes (RING_RANK, RING_HOSTFILE, ...).\n"
+/* Exit status for a command line that can't be understood. */
+enum { EXIT_USAGE = 2 };
+
+enum { MAX_RANKS = 256, MAX_CONNECTIONS = 64, MAX_ITERATIONS = 100000000 };
+
+/* Long options without a letter. */
+enum { OPT_RANKS = 256, OPT_CONNECTIONS, OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_JSON, OPT_VERSION };
+
+static const struct option LONG_OPTIONS[] = {
+    {"ranks", required_argument, NULL, OPT_RANKS},
+    {"connections", required_argument, NULL, OPT_CONNECTIONS},
+    {"minbytes", required_argument, NULL, 'b'},
+    {"maxbytes", required_argument, NULL, 'e'},
+    {"stepfactor", required_argument, NULL, 'f'},
+    {"datatype", required_argument, NULL, 'd'},
+    {"op", required_argument, NULL, 'o'},
+    {"iters", required_argument, NULL, 'n'},
+    {"warmup_iters", required_argument, NULL, 'w'},
+    {"check", required_argument, NULL, 'c'},
+    {"in-place", no_argument, NULL, OPT_IN_PLACE},
+    {"out-of-place", no_argument, NULL, OPT_OUT_OF_PLACE},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static const char HELP[] =
+    "usage: ring-perf --ranks N [options]    starts N ranks on this host\n"
+    "       ring-perf [options]              is one rank of the ring that RING_RANK and\n"
+    "                                        RING_HOSTFILE describe\n"
     "\n"
-    "  --ranks N           start N ranks here, 1 to 64\n"
-    "  --connections K     TCP connections per neighbour (with --ranks; else RING_CONNECTIONS)\n"
-    "  -b, --minbytes B    smallest size, such as 8, 32K, 1M (default 8)\n"
-    "  -e, --maxbytes B    largest size (default 128M)\n"
-    "  -f, --stepfactor F  from size to size (default 2)\n"
-    "  -d, --datatype T    float32, bfloat16, int64, ... (default float32)\n"
-    "  -o, --op OP         sum, prod, max, min, mean, band, bor, bxor (default sum)\n"
-    "  -n, --iters N       calls a size (default: about half a second's worth)\n"
-    "  -w, --warmup N      calls before them (default: a tenth of them)\n"
-    "  -c, --check 0|1     compare every element with the right value (default 1)\n"
-    "      --json          print one JSON document instead of a table\n"
-    "  -h, --help          print this\n"
-    "      --version       print the version\n";
+    "Measures ring_all_reduce. Time is the average of a call on the slowest rank; algbw is\n"
+    "bytes/time, busbw is algbw * 2(n-1)/n, in GB/s (10^9 bytes).\n"
+    "\n"
+    "  -b, --minbytes SIZE       smallest array (8); sizes may end in K, M or G (powers of 1024)\n"
+    "  -e, --maxbytes SIZE       largest array (128M)\n"
+    "  -f, --stepfactor N        from one size to the next (2)\n"
+    "  -d, --datatype NAME       element type (float32)\n"
+    "  -o, --op NAME             reduction (sum)\n"
+    "  -n, --iters N             calls measured per size (as many as take about 0.2 s, 5 at least)\n"
+    "  -w, --warmup_iters N      calls before them (5)\n"
+    "  -c, --check 0|1           compare every element of a further call's result (1)\n"
+    "      --connections N       TCP connections per neighbour (1)\n"
+    "      --in-place            measure in place only\n"
+    "      --out-of-place        measure out of place only\n"
+    "      --json                print one JSON document instead of the table\n"
+    "  -h, --help                print this\n"
+    "      --version             print the version\n"
+    "\n"
+    "Exit status: 0; 1 if a call failed, a rank died or a number was wrong; 2 for a bad option.\n";
 
-static _Noreturn void refuse(const char *option, const char *value) {
-  fprintf(stderr, "ring-perf: %s: \"%s\" is not a value for it; see --help\n", option, value);
-  exit(2);
+static void usage_error(const char *option, const char *value, const char *wanted) {
+  fprintf(stderr, "ring-perf: %s is \"%s\", not %s\n", option, value, wanted);
+  exit(EXIT_USAGE);
 }
 
-static size_t size_of(const char *option, const char *text) {
+static size_t parse_size(const char *option, const char *text) {
+  const char *wanted = "a size in bytes, such as 8, 64K or 1G";
   char *end;
+  errno = 0;
   unsigned long long number = strtoull(text, &end, 10);
+  if (*text < '0' || *text > '9' || errno) usage_error(option, text, wanted);
   int shift = 0;
-  if (*end == 'K' || *end == 'k') shift = 10;
-  if (*end == 'M' || *end == 'm') shift = 20;
-  if (*end == 'G' || *end == 'g') shift = 30;
-  if (shift) end++;
-  if (text[0] < '0' || text[0] > '9' || *end || number == 0 || number > (unsigned long long)PTRDIFF_MAX >> shift) {
-    refuse(option, text);
+  switch (*end) {
+    case 'k': case 'K': shift = 10; break;
+    case 'm': case 'M': shift = 20; break;
+    case 'g': case 'G': shift = 30; break;
+    default: break;
   }
-  return (size_t)(number << shift);
+  if (shift) end++;
+  if (*end || number == 0 || number > (unsigned long long)PTRDIFF_MAX >> shift) usage_error(option, text, wanted);
+  return (size_t)number << shift;
 }
 
-static int number_of(const char *option, const char *text, int least, int most) {
+static int parse_number(const char *option, const char *text, long least, long most) {
   char *end;
+  errno = 0;
   long number = strtol(text, &end, 10);
-  if (text == end || *end || number < least || number > most) refuse(option, text);
+  if (end == text || *end || errno || number < least || number > most) {
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "a number from %ld to %ld", least, most);
+    usage_error(option, text, wanted);
+  }
   return (int)number;
 }
 
-static int32_t by_name(const char *option, const char *text, const char *(*name)(int32_t)) {
-  for (int32_t value = 0; strcmp(name(value), "unknown") != 0; value++) {
-    if (strcmp(name(value), text) == 0) return value;
+/* The value whose name this is. The library's numbers have no gaps. */
+static int32_t parse_name(const char *option, const char *text, const char *(*name_of)(int32_t)) {
+  char wanted[256] = "one of";
+  for (int32_t value = 0; strcmp(name_of(value), "unknown") != 0; value++) {
+    if (strcmp(name_of(value), text) == 0) return value;
+    size_t used = strlen(wanted);
+    snprintf(wanted + used, sizeof wanted - used, " %s", name_of(value));
   }
-  refuse(option, text);
+  usage_error(option, text, wanted);
+  return -1;
 }
 
-struct options read_options(int argc, char **argv) {
-  enum { RANKS = 1000, CONNECTIONS, JSON, VERSION };
-  static const struct option LONG[] = {
-      {"ranks", required_argument, NULL, RANKS},   {"connections", required_argument, NULL, CONNECTIONS},
-      {"minbytes", required_argument, NULL, 'b'},  {"maxbytes", required_argument, NULL, 'e'},
-      {"stepfactor", required_argument, NULL, 'f'}, {"datatype", required_argument, NULL, 'd'},
-      {"op", required_argument, NULL, 'o'},        {"iters", required_argument, NULL, 'n'},
-      {"warmup", required_argument, NULL, 'w'},    {"check", required_argument, NULL, 'c'},
-      {"json", no_argument, NULL, JSON},           {"help", no_argument, NULL, 'h'},
-      {"version", no_argument, NULL, VERSION},     {NULL, 0, NULL, 0}};
-  struct options options = {.connections = 1,
-                            .min_bytes = 8,
-                            .max_bytes = 128 << 20,
-                            .factor = 2,
-                            .dtype = RING_DTYPE_FLOAT32,
-                            .op = RING_OP_SUM,
-                            .warmup = -1,
-                            .check = true};
+options_t parse_options(int argc, char **argv) {
+  options_t options = {
+      .min_bytes = 8,
+      .max_bytes = (size_t)128 << 20,
+      .factor = 2,
+      .dtype = RING_DTYPE_FLOAT32,
+      .op = RING_OP_SUM,
+      .warmup = 5,
+      .check = true,
+  };
   int option;
-  while ((option = getopt_long(argc, argv, "b:e:f:d:o:n:w:c:h", LONG, NULL)) != -1) {
+  while ((option = getopt_long(argc, argv, "b:e:f:d:o:n:w:c:h", LONG_OPTIONS, NULL)) != -1) {
     switch (option) {
-      case RANKS: options.ranks = number_of("--ranks", optarg, 1, 64); break;
-      case CONNECTIONS: options.connections = number_of("--connections", optarg, 1, 64); break;
-      case 'b': options.min_bytes = size_of("-b", optarg); break;
-      case 'e': options.max_bytes = size_of("-e", optarg); break;
-      case 'f': options.factor = (size_t)number_of("-f", optarg, 2, 1 << 20); break;
-      case 'd': options.dtype = by_name("-d", optarg, ring_dtype_name); break;
-      case 'o': options.op = by_name("-o", optarg, ring_op_name); break;
-      case 'n': options.iterations = number_of("-n", optarg, 1, 1 << 30); break;
-      case 'w': options.warmup = number_of("-w", optarg, 0, 1 << 30); break;
-      case 'c': options.check = number_of("-c", optarg, 0, 1); break;
-      case JSON: options.json = true; break;
-      case VERSION: printf("ring-perf %s\n", ring_version_string()); exit(0);
-      case 'h': fputs(USAGE, stdout); exit(0);
-      default: fputs("see --help\n", stderr); exit(2);
+      case 'b': options.min_bytes = parse_size("-b", optarg); break;
+      case 'e': options.max_bytes = parse_size("-e", optarg); break;
+      case 'f': options.factor = (size_t)parse_number("-f", optarg, 2, 1 << 20); break;
+      case 'd': options.dtype = parse_name("-d", optarg, ring_dtype_name); break;
+      case 'o': options.op = parse_name("-o", optarg, ring_op_name); break;
+      case 'n': options.iterations = parse_number("-n", optarg, 1, MAX_ITERATIONS); break;
+      case 'w': options.warmup = parse_number("-w", optarg, 0, MAX_ITERATIONS); break;
+      case 'c': options.check = parse_number("-c", optarg, 0, 1); break;
+      case OPT_RANKS: options.ranks = parse_number("--ranks", optarg, 1, MAX_RANKS); break;
+      case OPT_CONNECTIONS:
+        options.connections = parse_number("--connections", optarg, 1, MAX_CONNECTIONS);
+        break;
+      case OPT_IN_PLACE: options.in_place = true; break;
+      case OPT_OUT_OF_PLACE: options.out_of_place = true; break;
+      case OPT_JSON: options.json = true; break;
+      case OPT_VERSION: printf("ring-perf %s\n", ring_version_string()); exit(0);
+      case 'h': fputs(HELP, stdout); exit(0);
+      default: fputs("ring-perf: try --help\n", stderr); exit(EXIT_USAGE);
     }
   }
-  if (optind < argc) refuse("an argument", argv[optind]);
-  if (options.min_bytes > options.max_bytes) options.max_bytes = options.min_bytes;
+  if (optind < argc) {
+    fprintf(stderr, "ring-perf: \"%s\" is no option; try --help\n", argv[optind]);
+    exit(EXIT_USAGE);
+  }
+  if (options.max_bytes < options.min_bytes) {
+    fprintf(stderr, "ring-perf: the largest size, %zu bytes, is below the smallest, %zu bytes\n", options.max_bytes,
+            options.min_bytes);
+    exit(EXIT_USAGE);
+  }
+  if (!options.in_place && !options.out_of_place) options.in_place = options.out_of_place = true;
   return options;
 }

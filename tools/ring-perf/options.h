@@ -1,22 +1,28 @@
-/* What ring-perf is asked to do. */
+/* What the command line asks for. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
 #include <ring.h>
 #include <stdbool.h>
-#include <stddef.h>
 
-struct options {
-  int ranks; /* 0: join a ring from the environment */
-  int connections;
-  size_t min_bytes, max_bytes, factor;
+typedef struct options {
+  int ranks;         /* to start on this host; 0: this process is a rank of the environment's ring */
+  int connections;   /* per neighbour; 0: the default */
+  size_t min_bytes;
+  size_t max_bytes;
+  size_t factor;
   ring_dtype_t dtype;
   ring_op_t op;
-  int iterations, warmup; /* 0: as many as a size needs */
-  bool check, json;
-};
+  int iterations;    /* 0: as many as make a measurement long enough */
+  int warmup;
+  bool check;
+  bool out_of_place;
+  bool in_place;
+  bool json;
+} options_t;
 
-/* Reads the command line; prints and exits for --help, --version and what it doesn't understand. */
-struct options read_options(int argc, char **argv);
+/* Reads the command line. Prints what -h, --version or an error calls for and ends the process
+ * then. */
+options_t parse_options(int argc, char **argv);
 
 #endif

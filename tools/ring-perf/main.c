@@ -1,0 +1,136 @@
+/* ring-perf: how fast ring_all_reduce is, and whether its numbers are right. */
+#include "launch.h"
+#include "measure.h"
+#include "options.h"
+#include "report.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Ranks that are started together are there at once, or not at all. */
+enum { LOCAL_CONNECT_TIMEOUT_MS = 20000 };
+
+enum { MAX_TEXT = 2048 };
+
+static int fail(const char *who, ring_status_t status) {
+  char text[MAX_TEXT];
+  ring_last_error(text, sizeof text);
+  fprintf(stderr, "ring-perf: %s: %s: %s\n", who, ring_status_name(status), text);
+  return 1;
+}
+
+static size_t elements(const options_t *options, size_t bytes) {
+  size_t count = bytes / ring_dtype_size(options->dtype);
+  return count ? count : 1;
+}
+
+/* The sizes to measure; the caller frees them. */
+static row_t *make_rows(const options_t *options, size_t *row_count) {
+  row_t *rows = calloc(sizeof(size_t) * CHAR_BIT, sizeof *rows);
+  *row_count = 0;
+  for (size_t bytes = options->min_bytes; rows; bytes *= options->factor) {
+    rows[(*row_count)++].count = elements(options, bytes);
+    if (bytes > options->max_bytes / options->factor) break;
+  }
+  return rows;
+}
+
+static ring_status_t gather_members(ring_group_t *group, member_t *members) {
+  member_t *own = &members[ring_group_rank(group)];
+  own->pid = getpid();
+  if (gethostname(own->host, sizeof own->host - 1) != 0) strcpy(own->host, "unknown");
+  return ring_all_gather(group, own, members, sizeof *own, RING_DTYPE_UINT8);
+}
+
+/* Measures every row; rank 0 prints them. */
+static ring_status_t measure_rows(ring_group_t *group, const options_t *options, row_t *rows, size_t row_count,
+                                  void *send, void *recv) {
+  bool prints = ring_group_rank(group) == 0;
+  ring_status_t status = RING_STATUS_OK;
+  for (size_t i = 0; i < row_count && status == RING_STATUS_OK; i++) {
+    row_t *row = &rows[i];
+    size_t bytes = row->count * ring_dtype_size(options->dtype);
+    if (options->out_of_place) {
+      if (prints) show_progress(bytes, "out of place");
+      status = measure(group, options, send, recv, row->count, &row->out_of_place);
+    }
+    if (options->in_place && status == RING_STATUS_OK) {
+      if (prints) show_progress(bytes, "in place");
+      status = measure(group, options, recv, recv, row->count, &row->in_place);
+    }
+    if (prints && !options->json && status == RING_STATUS_OK) print_row(options, row);
+  }
+  return status;
+}
+
+static int run(ring_group_t *group, const options_t *options) {
+  int rank = ring_group_rank(group), size = ring_group_size(group);
+  char who[32];
+  snprintf(who, sizeof who, "rank %d", rank);
+  size_t row_count, largest = elements(options, options->max_bytes) * ring_dtype_size(options->dtype);
+  row_t *rows = make_rows(options, &row_count);
+  member_t *members = calloc((size_t)size, sizeof *members);
+  void *send = malloc(options->out_of_place ? largest : 1), *recv = malloc(largest);
+  int result = 1;
+  if (!rows || !members || !send || !recv) {
+    fprintf(stderr, "ring-perf: %s: no memory for arrays of %zu bytes\n", who, largest);
+  } else {
+    ring_status_t status = gather_members(group, members);
+    if (status == RING_STATUS_OK && rank == 0 && !options->json) print_header(options, members, size);
+    if (status == RING_STATUS_OK) status = measure_rows(group, options, rows, row_count, send, recv);
+    if (status != RING_STATUS_OK) {
+      fail(who, status);
+    } else {
+      if (rank == 0 && options->json) print_json(options, members, size, rows, row_count);
+      if (rank == 0 && !options->json) print_footer(rows, row_count);
+      result = wrong_in(rows, row_count) ? 1 : 0;
+    }
+  }
+  free(send);
+  free(recv);
+  free(members);
+  free(rows);
+  return result;
+}
+
+static int run_local_rank(int rank, const char *hosts, const void *data) {
+  const options_t *options = data;
+  ring_config_t config;
+  ring_config_init(&config, sizeof config);
+  config.rank = rank;
+  config.hosts = hosts;
+  config.connections = (uint32_t)options->connections;
+  config.connect_timeout_ms = LOCAL_CONNECT_TIMEOUT_MS;
+  ring_group_t *group;
+  ring_status_t status = ring_group_create(&config, &group);
+  char who[32];
+  snprintf(who, sizeof who, "rank %d", rank);
+  if (status != RING_STATUS_OK) return fail(who, status);
+  int result = run(group, options);
+  ring_group_destroy(group);
+  return result;
+}
+
+static int run_rank_of_environment(options_t *options) {
+  char number[16];
+  snprintf(number, sizeof number, "%d", options->connections);
+  if (options->connections) setenv("RING_CONNECTIONS", number, 1);
+  ring_group_t *group;
+  ring_status_t status = ring_group_create_from_env(&group);
+  if (status != RING_STATUS_OK) return fail("joining the ring of the environment", status);
+  const char *connections = getenv("RING_CONNECTIONS");
+  options->connections = connections && atoi(connections) ? atoi(connections) : 1;
+  int result = run(group, options);
+  ring_group_destroy(group);
+  return result;
+}
+
+int main(int argc, char **argv) {
+  options_t options = parse_options(argc, argv);
+  if (options.ranks == 0) return run_rank_of_environment(&options);
+  if (options.connections == 0) options.connections = 1;
+  return launch(options.ranks, run_local_rank, &options);
+}

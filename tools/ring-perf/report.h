@@ -1,0 +1,33 @@
+/* What rank 0 prints. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include "measure.h"
+#include "options.h"
+
+enum { HOST_BYTES = 64 };
+
+/* Where a rank runs. */
+typedef struct member {
+  int64_t pid;
+  char host[HOST_BYTES];
+} member_t;
+
+typedef struct row {
+  size_t count;
+  result_t out_of_place;
+  result_t in_place;
+} row_t;
+
+/* Shows what is being measured while it is, on a terminal. */
+void show_progress(size_t bytes, const char *what);
+
+void print_header(const options_t *options, const member_t *members, int size);
+void print_row(const options_t *options, const row_t *row);
+void print_footer(const row_t *rows, size_t row_count);
+void print_json(const options_t *options, const member_t *members, int size, const row_t *rows, size_t row_count);
+
+/* Wrong elements of all rows together. */
+uint64_t wrong_in(const row_t *rows, size_t row_count);
+
+#endif

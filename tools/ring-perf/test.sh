@@ -1,0 +1,87 @@
+#!/bin/sh
+# ring-perf's numbers, formats and failures. The argument is the program.
+set -u
+perf=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "$1"
+  [ -s "$work/out" ] && cat "$work/out"
+  [ -s "$work/err" ] && cat "$work/err"
+  exit 1
+}
+
+# Runs ring-perf and expects an exit status.
+expect() {
+  wanted=$1
+  shift
+  "$perf" "$@" >"$work/out" 2>"$work/err"
+  got=$?
+  [ "$got" -eq "$wanted" ] || fail "ring-perf $*: exit status $got, not $wanted"
+}
+
+has() {
+  grep -q -- "$1" "$work/$2" || fail "no \"$1\" in what was printed:"
+}
+
+# Every dtype and reduction is right on four ranks, small and large.
+for dtype in bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64; do
+  for op in sum max min prod mean band bor bxor; do
+    case $dtype-$op in
+      bool-mean | *int*-mean) continue ;;
+      *float*-b* | complex64-b*) continue ;;
+    esac
+    expect 0 --ranks 4 -b 1K -e 256K -f 256 -n 1 -w 0 -d "$dtype" -o "$op"
+    has "Out of bounds values : 0 OK" out
+  done
+done
+
+# Rings of one to eight, more connections than one.
+for ranks in 1 2 3 5 8; do
+  expect 0 --ranks $ranks --connections 2 -b 8 -e 128K -f 128 -n 2 -w 1
+  has "Out of bounds values : 0 OK" out
+  [ "$(grep -c "Pid" "$work/out")" -eq $ranks ] || fail "not $ranks ranks:"
+  [ "$(grep -cv '^#' "$work/out")" -eq 3 ] || fail "not three sizes:"
+done
+
+# The bus bandwidth of four ranks is 1.5 times the algorithm's.
+expect 0 --ranks 4 -b 1M -e 1M -n 2 --in-place --json
+awk -F'[:,}]' '/"bytes"/ {
+  for (i = 1; i < NF; i++) { if ($i ~ /algbw/) alg = $(i + 1); if ($i ~ /busbw/) bus = $(i + 1) }
+  ok = $0 ~ /"bytes": 1048576, "count": 262144, "out_of_place": null/ && bus / alg > 1.49 && bus / alg < 1.51
+} END { exit !ok }' "$work/out" || fail "the numbers don't fit together:"
+has '"version": "[0-9]*\.[0-9]*\.[0-9]*"' out
+has '"ranks": 4, "connections": 1, "dtype": "float32", "op": "sum"' out
+if command -v python3 >/dev/null; then
+  python3 -m json.tool <"$work/out" >/dev/null || fail "not JSON:"
+fi
+
+# What can't be understood, and what the library refuses.
+expect 2 --ranks 0
+expect 2 -b 0
+expect 2 -b 8 -e 4
+expect 2 -d float
+has "bfloat16" err
+expect 2 surplus
+expect 1 --ranks 2 -d int32 -o mean
+has "RING_STATUS_UNSUPPORTED" err
+(unset RING_RANK MLX_RANK && expect 1 && has "RING_RANK" err) || exit 1
+
+# A rank that dies: the others are told, and so is whoever started them.
+"$perf" --ranks 4 -b 16M -e 16M -n 1000000 >"$work/out" 2>"$work/err" &
+launched=$!
+victim=
+tries=0
+while [ -z "$victim" ]; do
+  victim=$(awk '/Rank  2 Pid/ {print $5}' "$work/out")
+  tries=$((tries + 1))
+  [ $tries -le 200 ] || fail "the ranks did not start:"
+  sleep 0.1
+done
+kill -9 "$victim"
+wait $launched
+[ $? -eq 1 ] || fail "a rank's death is no failure:"
+has "rank 2 (pid $victim) was ended by signal 9" err
+for rank in 0 1 3; do has "rank $rank: RING_STATUS_PEER_LOST: .*rank 2" err; done
+exit 0
