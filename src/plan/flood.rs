@@ -37,7 +37,12 @@ pub fn all_reduce(plan: &mut Plan, place: Place, count: usize) {
         // The own input is never written: its result goes to the own slot, which nobody fills.
         let slot = |rank: usize| at(Buffer::Scratch, rank * count);
         let input = |rank: usize| if rank == place.rank { at(Buffer::Send, 0) } else { slot(rank) };
-        let mut received = input(first);
+        // In place the last fold could write where the chain of the own segment begins: it begins
+        // in the own slot, too.
+        if first == place.rank {
+            plan.copies.push((input(first), slot(first)));
+        }
+        let mut received = slot(first);
         for turn in 1..n {
             let rank = (first + turn) % n;
             let last = turn == n - 1;

@@ -147,6 +147,8 @@ const FLOOD_MAX_BYTES: usize = 16 << 10;
 const FLOOD_MAX_BYTES_OF_TWO: usize = TWO_PARTS_FROM_BYTES - 1;
 /// The flood holds every rank's input.
 const FLOOD_MAX_SCRATCH: usize = 1 << 20;
+/// A flood has up to n * n folds, which at this many ranks are a megabyte of plan.
+const FLOOD_MAX_RANKS: usize = 128;
 
 impl Plan {
     /// Forgets what was planned and keeps the memory.
@@ -163,7 +165,8 @@ impl Plan {
     pub fn all_reduce(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
         let bytes = count * element_bytes;
         let flood = if place.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
-        if bytes <= flood && bytes * place.size <= FLOOD_MAX_SCRATCH {
+        let fits = place.size <= FLOOD_MAX_RANKS && bytes * place.size <= FLOOD_MAX_SCRATCH;
+        if bytes <= flood && fits {
             flood::all_reduce(self, place, count);
             return Algorithm::Flood;
         }

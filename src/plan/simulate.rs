@@ -53,13 +53,22 @@ struct Progress {
 }
 
 impl Rank {
+    /// The memory that a buffer is: in place two are one.
+    fn buffer(&self, span: Span) -> usize {
+        match span.buffer {
+            Buffer::Send if self.in_place => Buffer::Recv as usize,
+            buffer => buffer as usize,
+        }
+    }
+
+    fn apart(&self, a: Span, b: Span) -> bool {
+        self.buffer(a) != self.buffer(b) || a.start + a.len <= b.start || b.start + b.len <= a.start
+    }
+
     fn slot(&mut self, span: Span, at: usize) -> &mut Option<Value> {
         assert!(at < span.len);
-        let buffer = match span.buffer {
-            Buffer::Send if self.in_place => Buffer::Recv,
-            buffer => buffer,
-        };
-        &mut self.memory[buffer as usize][span.start + at]
+        let buffer = self.buffer(span);
+        &mut self.memory[buffer][span.start + at]
     }
 
     fn get(&mut self, span: Span, at: usize) -> Value {
@@ -182,6 +191,7 @@ fn simulate(setting: Setting, fill: impl Fn(&mut Plan, Place)) -> Vec<Rank> {
     for (number, rank) in ranks.iter_mut().enumerate() {
         assert!(rank.is_done(), "rank {number} of {size} stands still");
         for fold in rank.plan.folds.clone() {
+            assert!(rank.apart(fold.received, fold.to), "{fold:?} writes what it reads");
             for at in 0..fold.to.len {
                 let value =
                     Value::reduce(rank.get(fold.own, at), rank.get(fold.received, at), fold.last, size);
