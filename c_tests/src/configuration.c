@@ -43,10 +43,10 @@ static void fields(void) {
   FIELD(invalid, "hostfile", config.hosts = NULL);
   FIELD(invalid, "hostfile", config.hostfile = "x");
   FIELD(invalid, "rendezvous", config.rendezvous = "");
-  FIELD(invalid, "hosts is empty", config.hosts = "");
+  FIELD(invalid, "hosts: it is empty", config.hosts = "");
   FIELD(invalid, "No such file", config.hosts = NULL, config.hostfile = "/no/such/file");
   FIELD(invalid, "hostfile is empty", config.hosts = NULL, config.hostfile = "");
-  FIELD(invalid, "regular file", config.hosts = NULL, config.hostfile = "/");
+  FIELD(invalid, "directory", config.hosts = NULL, config.hostfile = "/");
   FIELD(invalid, "connections", config.connections = 65);
   FIELD(invalid, "job_id", config.job_id = long_id);
   FIELD(invalid, "secret_len", config.secret = "x");
@@ -66,14 +66,16 @@ static void fields(void) {
 
 static void hostfiles(void) {
   hosts("nonsense", "not JSON");
-  hosts("[]", "empty array");
-  hosts("{}", "object");
+  hosts("[]", "no entry");
+  hosts("{}", "an object");
+  hosts("{\"hosts\":[]}", "mlx.launch");
+  hosts("[\"a..b:1\",\"127.0.0.1:5001\"]", "entry 0");
   hosts("[[]]", "entry 0");
   hosts("[\"127.0.0.1:5000\",[[\"127.0.0.1:5001\"]]]", "entry 1");
   hosts("[\"127.0.0.1\",\"127.0.0.1:5001\"]", "no port");
   hosts("[\"127.0.0.1:0\",\"127.0.0.1:5001\"]", "port 0");
   hosts("[\"127.0.0.1:99999\",\"127.0.0.1:5001\"]", "99999");
-  hosts("[\"127.0.0.1:5000\",\"127.0.0.1:5000\"]", "again in entry 1");
+  hosts("[\"127.0.0.1:5000\",\"127.0.0.1:5000\"]", "stands in entry 0");
   hosts("[\"::1:5000\",\"127.0.0.1:5001\"]", "[::1]:5000");
   hosts("[{\"ssh\":\"a\",\"ips\":[\"127.0.0.1\"]}]", "mlx.launch");
   hosts("[[\"127.0.0.1:1\",\"127.0.0.1:2\"],\"127.0.0.1:3\"]", "addresses");
@@ -141,7 +143,7 @@ static void environment(void) {
   variable(file, "RING_HOSTFILE", NULL, invalid, "RING_HOSTFILE");
   variable(file, "RING_HOSTFILE", "", invalid, "RING_HOSTFILE");
   variable(file, "RING_HOSTFILE", "/no/such/file", invalid, "RING_HOSTFILE /no/such/file: No such file");
-  variable(empty, "RING_SIZE", "2", invalid, "is empty");
+  variable(empty, "RING_SIZE", "2", invalid, "it is empty");
   variable(file, "RING_SIZE", "3", invalid, "RING_SIZE is 3");
   variable(file, "RING_CONNECTIONS", "65", invalid, "RING_CONNECTIONS");
   variable(file, "RING_TIMEOUT_MS", "1s", invalid, "RING_TIMEOUT_MS");

@@ -178,7 +178,13 @@ impl Settings {
     /// The entries of the hostfile, or None with a rendezvous.
     fn entries(&self) -> Result<Option<Vec<Vec<Address>>>> {
         match (&self.hostfile, &self.hosts, &self.rendezvous) {
-            (Some(path), None, None) => hostfile::read(path, self.names.hostfile).map(Some),
+            (Some(path), None, None) if path.is_empty() => {
+                Err(invalid(format!("{} is empty; it must be the path of a hostfile", self.names.hostfile)))
+            }
+            (Some(path), None, None) => {
+                let source = self.source();
+                hostfile::parse(&hostfile::read(path, &source)?, &source).map(Some)
+            }
             (None, Some(text), None) => hostfile::parse(text, "hosts").map(Some),
             (None, None, Some(_)) => Ok(None),
             (None, None, None) => {
@@ -261,9 +267,6 @@ impl Settings {
         if self.secret.as_ref().is_some_and(|secret| secret.len() < MIN_SECRET) {
             return Err(invalid(format!("secret has fewer than {MIN_SECRET} bytes")));
         }
-        if self.rendezvous.is_some() && self.size == 0 {
-            return Err(invalid(format!("{} is not set, and a rendezvous needs it", names.size)));
-        }
         if !(0..=1).contains(&self.wire) {
             return Err(invalid(format!("wire is {}, which is no ring_wire_t", self.wire)));
         }
@@ -344,7 +347,7 @@ mod tests {
             (Settings { transport: -1, ..good() }, "transport is -1"),
             (Settings { flags: 2, ..good() }, "flags is 0x2"),
             (Settings { reserved: 1, ..good() }, "reserved is 1"),
-            (Settings { hosts: Some("".into()), ..good() }, "hosts is empty"),
+            (Settings { hosts: Some("".into()), ..good() }, "hosts: it is empty"),
         ];
         for (settings, text) in bad {
             let error = settings.check().unwrap_err();

@@ -38,9 +38,6 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
     let optional =
         |name: &str, largest: u32| lookup(name).map(|value| number(name, value, largest)).transpose();
     let size = optional("RING_SIZE", i32::MAX as u32)?;
-    if size == Some(0) {
-        return Err(invalid("RING_SIZE is 0, which is no number of ranks".into()));
-    }
     let level = lookup("RING_LOG").map(|value| {
         let level = value.to_str().and_then(Level::from_name);
         level.ok_or_else(|| {
@@ -64,13 +61,6 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
         ..Settings::default()
     };
-    if let Some(later) = LATER.iter().find(|name| lookup(name).is_some()) {
-        settings.check()?;
-        return Err(Error::new(
-            Status::Unsupported,
-            format!("{later} is set, and this build does not have it"),
-        ));
-    }
     Ok((settings, level.transpose()?))
 }
 
@@ -127,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let bad: [(&[(&str, &str)], &str); 12] = [
+        let bad: [(&[(&str, &str)], &str); 11] = [
             (&[], "neither RING_RANK nor MLX_RANK is set"),
             (&[("MLX_RANK", "0")], "neither RING_HOSTFILE nor MLX_HOSTFILE is set"),
             (&with("RING_RANK", ""), "RING_RANK is \"\""),
@@ -136,7 +126,6 @@ mod tests {
             (&with("RING_RANK", "+1"), "RING_RANK is \"+1\""),
             (&with("RING_RANK", " 1"), "RING_RANK is \" 1\""),
             (&with("RING_RANK", "4294967295"), "RING_RANK is \"4294967295\""),
-            (&with("RING_SIZE", "0"), "RING_SIZE is 0"),
             (&with("RING_CONNECTIONS", "many"), "RING_CONNECTIONS is \"many\""),
             (&with("RING_TIMEOUT_MS", "4294967296"), "RING_TIMEOUT_MS is \"4294967296\""),
             (&with("RING_LOG", "loud"), "RING_LOG is \"loud\""),

@@ -1,96 +1,137 @@
-//! The hostfile: a JSON array with one entry a rank, each an array of `"host:port"` strings (one
-//! connection lane per address) or one such string.
+//! The hostfile: a JSON array with one entry per rank, each an array of `"host:port"` or one of them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::str::FromStr;
 
 use serde_json::Value;
 
 use crate::bootstrap::config::{Address, Host};
 use crate::error::{Error, Result, Status, os_words};
 
-/// No ring's hostfile comes near this; a file that does is another kind of file.
-const MAX_BYTES: u64 = 16 << 20;
-/// Ranks are told apart by 16 bits in ports and lanes by 16 bits on the wire.
-const MAX_RANKS: usize = 65_535;
+/// Most bytes of a hostfile: room for the most ranks with 64 bytes each, and even then no more than
+/// a moment's parsing.
+const MAX_BYTES: usize = 4 << 20;
+/// Most ranks: far more than a ring is good for, as each adds a step to every collective.
+const MAX_RANKS: usize = 65535;
+/// Most addresses of a rank: more network interfaces than a host has.
 const MAX_ADDRESSES: usize = 64;
+/// Longest interface name in bytes: IFNAMSIZ less its NUL.
+const MAX_INTERFACE_BYTES: usize = 15;
+/// Longest host name in bytes, and longest part of it between dots (RFC 1035).
+const MAX_NAME_BYTES: usize = 253;
+const MAX_LABEL_BYTES: usize = 63;
+/// Most characters of the file's text that an error repeats.
+const QUOTED_CHARS: usize = 100;
+
+const FORM: &str =
+    r#"a hostfile is a JSON array of arrays of "host:port", such as [["10.0.0.1:5000"], ["10.0.0.2:5000"]]"#;
+
+/// The hostfile's bytes. `name` is what errors call it.
+pub fn read(path: &OsStr, name: &str) -> Result<Vec<u8>> {
+    let failed = |error: io::Error| invalid(format!("{name}: {}", os_words(&error))).with_os(&error);
+    // A FIFO without a writer would block in open.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if kind.is_dir() {
+        return Err(invalid(format!("{name}: it is a directory, not a file")));
+    }
+    if !kind.is_file() {
+        return Err(invalid(format!("{name}: it is not a regular file")));
+    }
+    let mut text = Vec::new();
+    // One byte more than allowed, for parse to see.
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// Every rank's addresses. `name` is what errors call the text. Checks what doesn't depend on who reads
+/// it: form, addresses, and that none with a port stands there twice.
+pub fn parse(text: &[u8], name: &str) -> Result<Vec<Vec<Address>>> {
+    match entries(text) {
+        Ok(entries) => Ok(entries),
+        Err(problem) => Err(invalid(format!("{name}: {problem}"))),
+    }
+}
 
 fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
 }
 
-/// Reads a hostfile; `name` is the setting that gave its path.
-pub fn read(path: &OsStr, name: &str) -> Result<Vec<Vec<Address>>> {
-    if path.is_empty() {
-        return Err(invalid(format!("{name} is empty; it must be the path of a hostfile")));
-    }
-    let source = format!("{name} {}", path.display());
-    let failed = |error| invalid(format!("{source}: {}", os_words(&error))).with_os(&error);
-    // A FIFO would block the open for ever.
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(invalid(format!("{source}: it is no regular file")));
-    }
-    let mut text = Vec::new();
-    File::open(path).map_err(failed)?.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(invalid(format!("{source}: it is larger than {MAX_BYTES} bytes")));
-    }
-    parse(&text, &source)
-}
+/// What is wrong, for a person.
+type Problem = String;
 
-/// Parses a hostfile's text; `source` says where it comes from.
-pub fn parse(text: &[u8], source: &str) -> Result<Vec<Vec<Address>>> {
+fn entries(text: &[u8]) -> std::result::Result<Vec<Vec<Address>>, Problem> {
     if text.iter().all(u8::is_ascii_whitespace) {
-        return Err(invalid(format!("{source} is empty")));
+        return Err(format!("it is empty; {FORM}"));
     }
-    let value: Value =
-        serde_json::from_slice(text).map_err(|e| invalid(format!("{source} is not JSON: {e}")))?;
-    let Value::Array(entries) = value else {
-        return Err(invalid(format!("{source} is {}, not an array with one entry a rank", kind(&value))));
+    if text.len() > MAX_BYTES {
+        return Err(format!("it is longer than {MAX_BYTES} bytes"));
+    }
+    let values = match serde_json::from_slice(text) {
+        Ok(Value::Array(values)) => values,
+        Ok(Value::Object(object)) if object.contains_key("hosts") => return Err(launcher_input("it")),
+        Ok(other) => return Err(format!("it is {}, not an array; {FORM}", kind(&other))),
+        Err(error) => return Err(format!("it is not JSON: {error}; {FORM}")),
     };
-    if entries.is_empty() {
-        return Err(invalid(format!("{source} is an empty array; it needs one entry a rank")));
+    if values.is_empty() {
+        return Err(format!("it has no entry; {FORM}"));
     }
-    if entries.len() > MAX_RANKS {
-        return Err(invalid(format!(
-            "{source} has {} entries; at most {MAX_RANKS} are possible",
-            entries.len()
-        )));
+    if values.len() > MAX_RANKS {
+        return Err(format!("it has {} entries: {MAX_RANKS} are the most", values.len()));
     }
-    let parsed: Result<Vec<_>> = entries.iter().enumerate().map(|(rank, e)| entry(e, rank, source)).collect();
-    let parsed = parsed?;
-    check_distinct(&parsed, source)?;
-    Ok(parsed)
+    let mut seen = HashMap::new();
+    let mut entries = Vec::new();
+    for (rank, value) in values.iter().enumerate() {
+        let entry = entry(rank, value)?;
+        for address in entry.iter().filter(|address| address.port != 0) {
+            if let Some(first) = seen.insert(canonical(address), rank) {
+                return Err(format!(
+                    "entry {rank} (rank {rank}), address \"{address}\": it stands in entry {first} (rank {first}) \
+                     already, and may stand in a hostfile only once"
+                ));
+            }
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
 }
 
-fn entry(value: &Value, rank: usize, source: &str) -> Result<Vec<Address>> {
-    let wrong = |why: String| invalid(format!("{source}, entry {rank}: {why}"));
-    let texts: Vec<&Value> = match value {
-        Value::String(_) => vec![value],
-        Value::Array(texts) => texts.iter().collect(),
-        Value::Object(fields) if fields.contains_key("ssh") || fields.contains_key("ips") => {
-            return Err(wrong(
-                "it is an object of mlx.launch's own host list; a hostfile's entry is an array of \"host:port\" strings".into(),
-            ));
+fn entry(rank: usize, value: &Value) -> std::result::Result<Vec<Address>, Problem> {
+    let place = format!("entry {rank} (rank {rank})");
+    let values = match value {
+        Value::Array(values) => values.as_slice(),
+        Value::String(_) => std::slice::from_ref(value),
+        Value::Object(object) if object.contains_key("ssh") || object.contains_key("ips") => {
+            return Err(launcher_input(&place));
         }
-        other => return Err(wrong(format!("it is {}, not an array of \"host:port\" strings", kind(other)))),
+        other => return Err(format!("{place} is {}, not an array of \"host:port\"; {FORM}", kind(other))),
     };
-    if texts.is_empty() {
-        return Err(wrong("it is an empty array; it needs at least one address".into()));
+    if values.is_empty() {
+        return Err(format!("{place} is empty: it needs at least one \"host:port\""));
     }
-    if texts.len() > MAX_ADDRESSES {
-        return Err(wrong(format!("it has {} addresses; at most {MAX_ADDRESSES} are possible", texts.len())));
+    if values.len() > MAX_ADDRESSES {
+        return Err(format!("{place} has {} addresses: {MAX_ADDRESSES} are the most", values.len()));
     }
-    let parse = |text: &Value| match text {
+    let address = |value: &Value| match value {
         Value::String(text) => {
-            address(text).map_err(|why| wrong(format!("\"{}\": {why}", text.escape_debug())))
+            text.parse().map_err(|problem| format!("{place}, address {}: {problem}", quoted(text)))
         }
-        other => Err(wrong(format!("it holds {} where a \"host:port\" string belongs", kind(other)))),
+        other => Err(format!(
+            "{place}: an address is a string \"host:port\", and {} is {}",
+            shortened(&other.to_string()).replace(char::is_control, "?"),
+            kind(other)
+        )),
     };
-    texts.into_iter().map(parse).collect()
+    values.iter().map(address).collect()
+}
+
+fn launcher_input(what: &str) -> Problem {
+    format!("{what} is an object of mlx.launch's own host list, which only mlx.launch reads; {FORM}")
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -104,165 +145,440 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Reads `host:port`.
-fn address(text: &str) -> std::result::Result<Address, String> {
-    let Some((host, port)) = text.rsplit_once(':') else {
-        return Err("it has no port; an address is \"host:port\"".into());
-    };
-    if !host.starts_with('[') && host.contains(':') {
-        return Err(format!("an IPv6 address needs brackets, as in \"[{host}]:{port}\""));
-    }
-    if text.ends_with(']') {
-        return Err("it has no port; an address is \"[address]:port\"".into());
-    }
-    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let port = match port.parse::<u16>() {
-        Ok(port) if digits => port,
-        _ => return Err(format!("its port is \"{port}\", not a number from 1 to 65535")),
-    };
-    Ok(Address { host: host_of(host)?, port })
+/// In quotes and on one line, whatever it is.
+fn quoted(text: &str) -> String {
+    format!("{:?}", shortened(text))
 }
 
-fn host_of(text: &str) -> std::result::Result<Host, String> {
-    if let Some(inner) = text.strip_prefix('[') {
-        let Some(inner) = inner.strip_suffix(']') else { return Err("its bracket is not closed".into()) };
-        let (ip, interface) = match inner.split_once('%') {
-            Some((ip, interface)) => (ip, Some(interface)),
-            None => (inner, None),
-        };
-        let Ok(ip) = ip.parse::<Ipv6Addr>() else { return Err(format!("\"{ip}\" is no IPv6 address")) };
-        return match interface {
-            Some("") => Err("it names no interface after the %".into()),
-            Some(interface) if interface.contains(|c: char| c.is_whitespace() || c.is_control()) => {
-                Err("its interface's name holds a space".into())
-            }
-            Some(interface) => Ok(Host::Scoped(ip, interface.to_owned())),
-            None => Ok(Host::Ip(ip.into())),
-        };
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
-    if text.is_empty() {
-        return Err("it has no host before the port".into());
-    }
-    if let Ok(ip) = text.parse::<Ipv4Addr>() {
-        return Ok(Host::Ip(ip.into()));
-    }
-    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return Err(format!("\"{text}\" is no IPv4 address"));
-    }
-    let in_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if let Some(wrong) = text.chars().find(|c| !in_name(*c)) {
-        return Err(format!("its host holds '{}', which no name has", wrong.escape_debug()));
-    }
-    Ok(Host::Name(text.to_lowercase()))
 }
 
-/// An address with a port may stand in the file once: two ranks can't listen on it.
-fn check_distinct(entries: &[Vec<Address>], source: &str) -> Result<()> {
-    let mut seen = HashMap::new();
-    for (rank, entry) in entries.iter().enumerate() {
-        for address in entry.iter().filter(|address| address.port != 0) {
-            if let Some(before) = seen.insert(address, rank) {
-                return Err(invalid(format!(
-                    "{source}: {address} stands in entry {before} and again in entry {rank}"
-                )));
-            }
+/// The address by which two spellings of one are equal.
+fn canonical(address: &Address) -> Address {
+    let host = match &address.host {
+        Host::Ip(ip) => Host::Ip(ip.to_canonical()),
+        other => other.clone(),
+    };
+    Address { host, port: address.port }
+}
+
+impl FromStr for Address {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> std::result::Result<Address, Problem> {
+        if text.is_empty() {
+            return Err("it is empty, and should be \"host:port\"".to_owned());
         }
+        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err("it has a space or a control character".to_owned());
+        }
+        if let Some(rest) = text.strip_prefix('[') {
+            let (inside, after) = rest.split_once(']').ok_or("the [ has no ]")?;
+            let host = bracketed(inside)?;
+            let port = match after.strip_prefix(':') {
+                Some(digits) => port(digits)?,
+                None if after.is_empty() => return Err(format!("it has no port; write \"{text}:5000\"")),
+                None => return Err(format!("after the ] comes {}, not a colon and a port", quoted(after))),
+            };
+            return Ok(Address { host, port });
+        }
+        let Some((host, digits)) = text.rsplit_once(':') else {
+            return Err(format!("it has no port; write {}", quoted(&format!("{text}:5000"))));
+        };
+        if host.contains(':') {
+            return Err(bare_ipv6(text, host, digits));
+        }
+        Ok(Address { host: unbracketed(host)?, port: port(digits)? })
     }
-    Ok(())
+}
+
+fn port(digits: &str) -> std::result::Result<u16, Problem> {
+    if digits.is_empty() {
+        return Err("it has no port after the colon".to_owned());
+    }
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("the port {} is not a number", quoted(digits)));
+    }
+    digits.parse().map_err(|_| format!("the port {} is above {}", shortened(digits), u16::MAX))
+}
+
+/// What stands between [ and ].
+fn bracketed(inside: &str) -> std::result::Result<Host, Problem> {
+    let (digits, interface) = match inside.split_once('%') {
+        Some((digits, interface)) => (digits, Some(interface)),
+        None => (inside, None),
+    };
+    let ip: Ipv6Addr = match digits.parse() {
+        Ok(ip) => ip,
+        Err(_) if digits.is_empty() => return Err("there is no address in the brackets".to_owned()),
+        Err(_) if digits.parse::<Ipv4Addr>().is_ok() => {
+            return Err(format!("brackets are for IPv6; write \"{digits}:port\""));
+        }
+        Err(_) => return Err(format!("{} is not an IPv6 address", quoted(digits))),
+    };
+    let Some(interface) = interface else { return Ok(Host::Ip(ip.into())) };
+    if interface.is_empty() {
+        return Err("there is no interface after the %".to_owned());
+    }
+    if interface.len() > MAX_INTERFACE_BYTES || interface.contains(['%', '/', '[', ':']) {
+        return Err(format!("{} can't be a network interface", quoted(interface)));
+    }
+    Ok(Host::Scoped(ip, interface.to_owned()))
+}
+
+/// The problem with an unbracketed address of several colons.
+fn bare_ipv6(text: &str, host: &str, digits: &str) -> Problem {
+    let is_ipv6 = |text: &str| text.split_once('%').map_or(text, |(ip, _)| ip).parse::<Ipv6Addr>().is_ok();
+    if is_ipv6(host) {
+        format!("IPv6 needs brackets; write {}", quoted(&format!("[{host}]:{digits}")))
+    } else if is_ipv6(text) {
+        format!("IPv6 needs brackets and a port; write {}", quoted(&format!("[{text}]:5000")))
+    } else {
+        "it has more than one colon, and should be \"host:port\"".to_owned()
+    }
+}
+
+fn unbracketed(host: &str) -> std::result::Result<Host, Problem> {
+    if let Ok(ip) = host.parse::<Ipv4Addr>() {
+        return Ok(Host::Ip(IpAddr::V4(ip)));
+    }
+    if host.is_empty() {
+        return Err("it has no host before the colon".to_owned());
+    }
+    // The system's resolver takes 1.2.3 for 1.2.0.3, and 010.0.0.1 for 8.0.0.1.
+    if host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(format!(
+            "{} is not an IPv4 address: it needs four numbers of 0 to 255 without leading zeros",
+            quoted(host)
+        ));
+    }
+    if host.contains('%') {
+        return Err("only IPv6 takes an interface, as in \"[fe80::1%eth0]:5000\"".to_owned());
+    }
+    if let Some(odd) = host.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
+        return Err(format!("{odd:?} can't be in a host name"));
+    }
+    // One dot at the end makes a name absolute.
+    let labels = host.strip_suffix('.').unwrap_or(host);
+    if labels.len() > MAX_NAME_BYTES || labels.split('.').any(|l| l.is_empty() || l.len() > MAX_LABEL_BYTES) {
+        return Err(format!("{} is not a host name: a part is empty or too long", quoted(host)));
+    }
+    Ok(Host::Name(host.to_ascii_lowercase()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
+
     use proptest::prelude::*;
 
-    fn shown(text: &str) -> Vec<Vec<String>> {
-        let entries = parse(text.as_bytes(), "hosts").unwrap();
+    use super::*;
+
+    fn printed(text: &str) -> Vec<Vec<String>> {
+        let entries =
+            parse(text.as_bytes(), "hosts").unwrap_or_else(|error| panic!("{text}: {}", error.text));
         entries.iter().map(|entry| entry.iter().map(Address::to_string).collect()).collect()
     }
 
-    #[test]
-    fn good_files() {
-        let text =
-            r#" [["10.0.0.1:5000", "Host-B.example:1"], "[::1]:65535", ["[FE80::1%eth0]:7"], "x:0", "x:0"] "#;
-        let right: [&[&str]; 5] = [
-            &["10.0.0.1:5000", "host-b.example:1"],
-            &["[::1]:65535"],
-            &["[fe80::1%eth0]:7"],
-            &["x:0"],
-            &["x:0"],
-        ];
-        assert_eq!(shown(text), right);
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
-        let bad = [
-            ("", "hosts is empty"),
-            (" \n", "hosts is empty"),
-            ("[[\"a:1\"]", "hosts is not JSON: EOF"),
-            ("nonsense", "hosts is not JSON: expected ident at line 1 column 2"),
-            ("{}", "hosts is an object"),
-            ("[]", "hosts is an empty array"),
-            ("[[]]", "entry 0: it is an empty array"),
-            ("[\"a:1\", 5]", "entry 1: it is a number"),
-            ("[[[\"a:1\"]]]", "entry 0: it holds an array"),
-            ("[[\"a:1\", null]]", "entry 0: it holds null"),
-            ("[\"a\"]", "entry 0: \"a\": it has no port"),
-            ("[\"a:\"]", "its port is \"\""),
-            ("[\"a:99999\"]", "its port is \"99999\""),
-            ("[\"a:-1\"]", "its port is \"-1\""),
-            ("[\"a:+1\"]", "its port is \"+1\""),
-            ("[\"a: 1\"]", "its port is \" 1\""),
-            ("[\":5\"]", "it has no host"),
-            ("[\"::1:5000\"]", "needs brackets, as in \"[::1]:5000\""),
-            ("[\"[::1]\"]", "it has no port"),
-            ("[\"[::1:5\"]", "its bracket is not closed"),
-            ("[\"[x]:5\"]", "\"x\" is no IPv6 address"),
-            ("[\"[::1%]:5\"]", "no interface"),
-            ("[\"256.0.0.1:5\"]", "\"256.0.0.1\" is no IPv4 address"),
-            ("[\"a b:5\"]", "its host holds ' '"),
-            ("[\"a%eth0:5\"]", "its host holds '%'"),
-            ("[{\"ssh\": \"a\", \"ips\": [\"10.0.0.1\"]}]", "mlx.launch's own host list"),
-            ("[\"a:1\", [\"b:1\", \"A:1\"]]", "a:1 stands in entry 0 and again in entry 1"),
-            ("[\"[::1]:1\", \"[0:0::1]:1\"]", "[::1]:1 stands in entry 0 and again in entry 1"),
-        ];
-        for (text, part) in bad {
-            let error = parse(text.as_bytes(), "hosts").unwrap_err();
-            assert_eq!(error.status, Status::InvalidConfig);
-            assert!(error.text.contains(part), "{text}: {} lacks {part}", error.text);
-            assert!(!error.text.contains('\n'));
+    #[track_caller]
+    fn assert_invalid(result: Result<Vec<Vec<Address>>>, fragments: &[&str]) {
+        let error = result.expect_err("this hostfile is wrong");
+        assert_eq!(error.status, Status::InvalidConfig);
+        for fragment in fragments {
+            assert!(error.text.contains(fragment), "no {fragment:?} in {:?}", error.text);
         }
+        assert!(!error.text.contains(char::is_control), "{:?}", error.text);
     }
 
     #[test]
-    fn files_that_are_none() {
-        let of = |path: &str| read(OsStr::new(path), "RING_HOSTFILE").unwrap_err().text;
-        assert_eq!(of(""), "RING_HOSTFILE is empty; it must be the path of a hostfile");
-        assert_eq!(of("/no/such/file"), "RING_HOSTFILE /no/such/file: No such file or directory");
-        assert!(of("/").contains("no regular file"));
-        assert!(of("/dev/zero").contains("no regular file"));
+    fn good_hostfiles() {
+        assert_eq!(printed(r#"["a:1"]"#), [["a:1"]]);
+        assert_eq!(printed(r#"[["a:1"], "b:2"]"#), [["a:1"], ["b:2"]]);
+        assert_eq!(printed(" \n[ [\"a:1\", \"b:2\"],\t[\"c:3\"] ]\r\n"), [vec!["a:1", "b:2"], vec!["c:3"]]);
+        // Dummies may be alike.
+        assert_eq!(printed(r#"["198.51.100.1:0", "198.51.100.1:0"]"#).len(), 2);
+        // One host, many ports; one port, many hosts.
+        assert_eq!(printed(r#"["a:1", "a:2", "b:1", "[::1]:1", "127.0.0.1:1"]"#).len(), 5);
+        assert_eq!(printed(r#"["[fe80::1%eth0]:1", "[fe80::1%eth1]:1", "[fe80::1]:1"]"#).len(), 3);
+    }
+
+    #[test]
+    fn good_addresses() {
+        for same in [
+            "127.0.0.1:5000",
+            "0.0.0.0:65535",
+            "[::]:1",
+            "[2001:db8::1]:5000",
+            "[fe80::1%eth0]:5000",
+            "[fe80::1%2]:5000",
+            "[fe80::1%wg-0.7]:5000",
+            "localhost:0",
+            "node-1.cluster_a.example.:80",
+            "1and1.com:80",
+            "3com:80",
+        ] {
+            assert_eq!(same.parse::<Address>().unwrap().to_string(), same);
+        }
+        let becomes = [
+            ("Node-A.Example:080", "node-a.example:80"),
+            ("[2001:DB8:0:0::0001]:1", "[2001:db8::1]:1"),
+            ("[::ffff:10.0.0.1]:1", "[::ffff:10.0.0.1]:1"),
+        ];
+        for (text, expected) in becomes {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), expected);
+        }
+        let scoped = Host::Scoped("fe80::1".parse().unwrap(), "eth0".to_owned());
+        assert_eq!("[fe80::1%eth0]:5000".parse(), Ok(Address { host: scoped, port: 5000 }));
+    }
+
+    #[test]
+    fn bad_addresses() {
+        let cases = [
+            ("", "empty"),
+            ("node", "no port; write \"node:5000\""),
+            ("127.0.0.1", "no port"),
+            ("node:", "no port after the colon"),
+            (":5000", "no host"),
+            (":", "no host"),
+            ("node:http", "\"http\" is not a number"),
+            ("node:-1", "\"-1\" is not a number"),
+            ("node:+1", "\"+1\" is not a number"),
+            ("node:65536", "65536 is above 65535"),
+            ("node:99999999999999999999", "above 65535"),
+            ("::1:5000", "brackets; write \"[::1]:5000\""),
+            ("fe80::1%eth0:5000", "brackets; write \"[fe80::1%eth0]:5000\""),
+            ("2001:db8::1", "brackets"),
+            ("::1", "brackets and a port; write \"[::1]:5000\""),
+            ("a:1:2", "more than one colon"),
+            ("http://a:1", "more than one colon"),
+            ("[::1:5000", "[ has no ]"),
+            ("[::1]", "no port; write \"[::1]:5000\""),
+            ("[::1]5000", "after the ] comes \"5000\""),
+            ("[::1]]:5000", "after the ] comes"),
+            ("[[::1]]:5000", "not an IPv6 address"),
+            ("[]:5000", "no address in the brackets"),
+            ("[node]:5000", "\"node\" is not an IPv6 address"),
+            ("[10.0.0.1]:5000", "brackets are for IPv6; write \"10.0.0.1:port\""),
+            ("[::1]:", "no port after the colon"),
+            ("[::1]:x", "\"x\" is not a number"),
+            ("[fe80::1%]:5000", "no interface"),
+            ("[%eth0]:5000", "no address"),
+            ("[fe80::1%eth0%1]:5000", "interface"),
+            ("[fe80::1%a-name-too-long-]:5000", "interface"),
+            ("x[::1]:5000", "more than one colon"),
+            ("::1]:5000", "more than one colon"),
+            ("node]:5000", "']' can't be in a host name"),
+            ("10.0.0.1%eth0:5000", "only IPv6 takes an interface"),
+            ("node%eth0:5000", "only IPv6 takes an interface"),
+            ("my node:5000", "space"),
+            (" node:5000", "space"),
+            ("node:5000\n", "control character"),
+            ("no\0de:5000", "control character"),
+            ("1.2.3:5000", "not an IPv4 address"),
+            ("256.1.1.1:5000", "not an IPv4 address"),
+            ("1.2.3.4.5:5000", "not an IPv4 address"),
+            ("010.0.0.1:5000", "not an IPv4 address"),
+            ("1234:5000", "not an IPv4 address"),
+            (".:5000", "not an IPv4 address"),
+            ("a..b:5000", "not a host name"),
+            (".a:5000", "not a host name"),
+            ("a..:5000", "not a host name"),
+            ("a/b:5000", "'/' can't be in a host name"),
+            ("user@node:5000", "'@' can't be"),
+            ("knoten-ä:5000", "'ä' can't be"),
+        ];
+        for (text, fragment) in cases {
+            let problem = text.parse::<Address>().expect_err(text);
+            assert!(problem.contains(fragment), "{text}: no {fragment:?} in {problem:?}");
+            let file = serde_json::to_string(&[["good:1"], [text]]).unwrap();
+            assert_invalid(
+                parse(file.as_bytes(), "hosts"),
+                &["hosts: entry 1 (rank 1), address \"", fragment],
+            );
+        }
+        assert!(format!("{}:1", "a".repeat(64)).parse::<Address>().is_err());
+        assert!(format!("{}a:1", "a.".repeat(127)).parse::<Address>().is_err());
+    }
+
+    #[test]
+    fn bad_hostfiles() {
+        let cases: &[(&str, &[&str])] = &[
+            ("", &["empty"]),
+            (" \n\t ", &["empty"]),
+            ("node:1", &["not JSON", "line 1 column"]),
+            ("[[\"a:1\"],\n [\"b:2\"]", &["not JSON", "line 2 column"]),
+            ("[[\"a:1\"],]", &["not JSON", "line 1 column 10"]),
+            ("[\"a:1\"] x", &["not JSON", "trailing characters"]),
+            ("{}", &["an object, not an array"]),
+            ("{\"hosts\": []}", &["mlx.launch"]),
+            ("\"a:1\"", &["a string, not an array"]),
+            ("null", &["null, not an array"]),
+            ("5000", &["a number, not an array"]),
+            ("[]", &["no entry"]),
+            ("[[]]", &["entry 0 (rank 0) is empty"]),
+            ("[\"a:1\", []]", &["entry 1 (rank 1) is empty"]),
+            ("[\"a:1\", 5000]", &["entry 1 (rank 1) is a number"]),
+            ("[[\"a:1\"], null]", &["entry 1 (rank 1) is null"]),
+            ("[[\"a:1\"], true]", &["entry 1 (rank 1) is a boolean"]),
+            ("[[\"a:1\", 5000]]", &["entry 0 (rank 0)", "5000 is a number"]),
+            ("[[\"a\", 5000]]", &["entry 0 (rank 0), address \"a\"", "no port"]),
+            ("[[[\"a:1\"]]]", &["entry 0 (rank 0)", "[\"a:1\"] is an array"]),
+            ("[[{\"a\": \"x\\ny\"}]]", &["entry 0 (rank 0)", "is an object"]),
+            (
+                r#"[{"ssh": "a", "ips": ["10.0.0.1"]}, {"ssh": "b", "ips": ["10.0.0.2"]}]"#,
+                &["entry 0 (rank 0)", "mlx.launch", "array of arrays of \"host:port\""],
+            ),
+            ("[{\"host\": \"a\"}]", &["entry 0 (rank 0) is an object, not"]),
+        ];
+        for (text, fragments) in cases {
+            assert_invalid(parse(text.as_bytes(), "hosts"), &[&["hosts: "], *fragments].concat());
+        }
+        assert_invalid(parse(b"[\"\xff:1\"]", "hosts"), &["not JSON", "line 1"]);
+        assert_invalid(parse(b"[\"\xff\"", "hosts"), &["not JSON"]);
+    }
+
+    #[test]
+    fn an_address_stands_there_once() {
+        for (first, second) in [
+            ("a:1", "a:1"),
+            ("Node.Example:7", "node.EXAMPLE:7"),
+            ("10.0.0.1:7", "10.0.0.1:07"),
+            ("[2001:db8::1]:7", "[2001:DB8:0::0:1]:7"),
+            ("[fe80::1%eth0]:7", "[fe80:0::1%eth0]:7"),
+            ("[::ffff:10.0.0.1]:7", "10.0.0.1:7"),
+        ] {
+            let file = format!("[\"x:1\", [\"y:1\", \"{first}\"], \"z:1\", [\"{second}\"]]");
+            assert_invalid(
+                parse(file.as_bytes(), "hosts"),
+                &["entry 3 (rank 3), address", "entry 1 (rank 1) already", "once"],
+            );
+        }
+        assert_invalid(parse(br#"[["a:1", "a:1"]]"#, "hosts"), &["entry 0 (rank 0)"]);
+    }
+
+    #[test]
+    fn sizes_have_bounds() {
+        let lanes =
+            |count| format!("[{}]", (1..=count).map(|p| format!("\"a:{p}\"")).collect::<Vec<_>>().join(","));
+        assert_eq!(printed(&format!("[{}]", lanes(64)))[0].len(), 64);
+        assert_invalid(parse(format!("[{}]", lanes(65)).as_bytes(), "hosts"), &["entry 0", "65 addresses"]);
+        assert_eq!(printed(&lanes(65535)).len(), 65535);
+        let more = lanes(65535).replacen('[', "[\"a:0\",", 1);
+        assert_invalid(parse(more.as_bytes(), "hosts"), &["65536 entries"]);
+        assert_invalid(parse(&vec![b'['; MAX_BYTES], "hosts"), &["not JSON"]);
+        assert_invalid(parse(&vec![b'['; MAX_BYTES + 1], "hosts"), &["longer than"]);
+        let long = format!("[\"{}\"]", "é".repeat(100_000));
+        let text = parse(long.as_bytes(), "hosts").unwrap_err().text;
+        assert!(text.len() < 1000, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn files() {
+        let directory = std::env::temp_dir().join(format!("libring-hostfile-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let read_here = |name: &str| read(directory.join(name).as_os_str(), "hostfile \"x\"");
+        let failure = |name: &str| {
+            let error = read_here(name).unwrap_err();
+            assert_eq!(error.status, Status::InvalidConfig);
+            assert!(error.text.starts_with("hostfile \"x\": "), "{}", error.text);
+            (error.text, error.os_error)
+        };
+
+        fs::write(directory.join("good"), "[\"a:1\"]").unwrap();
+        assert_eq!(read_here("good").unwrap(), b"[\"a:1\"]");
+        fs::write(directory.join("long"), vec![b' '; MAX_BYTES + 9]).unwrap();
+        assert_eq!(read_here("long").unwrap().len(), MAX_BYTES + 1);
+
+        let (text, os_error) = failure("missing");
+        assert!(text.ends_with(": No such file or directory"), "{text}");
+        assert_eq!(os_error, libc::ENOENT);
+        assert!(failure("good/x").0.ends_with(": Not a directory"));
+        assert!(failure(".").0.contains("directory, not a file"));
+        assert!(failure("nul\0").0.len() > "hostfile \"x\": ".len());
+        let made = std::process::Command::new("mkfifo").arg(directory.join("fifo")).status().unwrap();
+        assert!(made.success());
+        assert!(failure("fifo").0.contains("not a regular file"));
+        let device = read(OsStr::new("/dev/null"), "hostfile \"x\"").unwrap_err();
+        assert!(device.text.contains("not a regular file"));
+
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    fn any_address() -> impl Strategy<Value = Address> {
+        let host = prop_oneof![
+            any::<[u8; 4]>().prop_map(|ip| Host::Ip(ip.into())),
+            any::<[u16; 8]>().prop_map(|ip| Host::Ip(ip.into())),
+            (0u16..3).prop_map(|last| Host::Ip([0, 0, 0, 0, 0, 0xffff, last, last].into())),
+            (any::<[u16; 8]>(), "[a-z0-9@._-]{1,15}").prop_map(|(ip, scope)| Host::Scoped(ip.into(), scope)),
+            "[a-z][a-z0-9_-]{0,20}(\\.[a-z0-9_-]{1,20}){0,3}\\.?".prop_map(Host::Name),
+        ];
+        (host, any::<u16>()).prop_map(|(host, port)| Address { host, port })
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            ".{0,20}",
+            "[\\[\\]%:.0-9a-f]{0,24}",
+            any_address().prop_map(|address| address.to_string()),
+        ];
+        let leaf = prop_oneof![
+            1 => Just(Value::Null),
+            1 => any::<bool>().prop_map(Value::from),
+            1 => any::<f64>().prop_map(Value::from),
+            4 => text.clone().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 64, 8, move |inner| {
+            prop_oneof![
+                4 => prop::collection::vec(inner.clone(), 0..8).prop_map(Value::Array),
+                1 => prop::collection::vec((text.clone(), inner), 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Neither a panic nor a text of more than one line, and what is accepted is within bounds.
+    fn is_judged(text: &[u8]) {
+        match parse(text, "hosts") {
+            Ok(entries) => assert!(!entries.is_empty() && entries.iter().all(|entry| !entry.is_empty())),
+            Err(error) => assert!(!error.text.contains(char::is_control), "{:?}", error.text),
+        }
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), text in ".{0,40}") {
-            let _ = parse(&bytes, "hosts");
-            let _ = parse(format!("[{}]", serde_json::Value::from(text.as_str())).as_bytes(), "hosts");
-            let _ = address(&text);
+        fn any_bytes_are_judged(text in prop::collection::vec(any::<u8>(), 0..200)) {
+            is_judged(&text);
         }
 
         #[test]
-        fn a_printed_address_reads_back(ip: u128, port: u16, name in "[a-z][a-z0-9.-]{0,20}") {
-            let hosts = [
-                Host::Ip(Ipv6Addr::from_bits(ip).into()),
-                Host::Ip(Ipv4Addr::from_bits(ip as u32).into()),
-                Host::Scoped(Ipv6Addr::from_bits(ip), "eth0".into()),
-                Host::Name(name),
-            ];
-            for host in hosts {
-                let printed = Address { host, port };
-                prop_assert_eq!(address(&printed.to_string()), Ok(printed));
+        fn any_json_is_judged(value in any_json()) {
+            is_judged(value.to_string().as_bytes());
+        }
+
+        #[test]
+        fn any_list_of_addresses_is_taken(mut list in prop::collection::vec(any_address(), 1..9)) {
+            // No two alike.
+            for (address, port) in list.iter_mut().zip(1..) {
+                address.port = port;
+            }
+            let text = serde_json::to_string(&list.iter().map(Address::to_string).collect::<Vec<_>>()).unwrap();
+            let parsed = parse(text.as_bytes(), "hosts").unwrap();
+            prop_assert_eq!(parsed.concat(), list);
+        }
+
+        #[test]
+        fn a_printed_address_parses_back(address in any_address()) {
+            prop_assert_eq!(address.to_string().parse(), Ok(address));
+        }
+
+        #[test]
+        fn any_text_is_an_address_or_not(text in "[\\[\\]%:.0-9a-fA-FxG-]{0,24}") {
+            if let Ok(address) = text.parse::<Address>() {
+                prop_assert_eq!(address.to_string().parse(), Ok(address));
             }
         }
     }
