@@ -206,7 +206,7 @@ fn port(digits: &str) -> std::result::Result<u16, Problem> {
     digits.parse().map_err(|_| format!("the port {} is above {}", shortened(digits), u16::MAX))
 }
 
-/// What stands between [ and ].
+/// What stands between the brackets.
 fn bracketed(inside: &str) -> std::result::Result<Host, Problem> {
     let (digits, interface) = match inside.split_once('%') {
         Some((digits, interface)) => (digits, Some(interface)),
