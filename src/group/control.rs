@@ -83,7 +83,7 @@ impl Control {
 
 fn cause_of(frame: Frame) -> Cause {
     match frame {
-        Frame::Goodbye { sequence } => Cause::Left(sequence),
+        Frame::Goodbye { sequence, .. } => Cause::Left(sequence),
         Frame::Record { sequence, status, rank, detected_by, os_error, text } => Cause::Failed(Error {
             status: Status::from_number(status).filter(|s| *s != Status::Ok).unwrap_or(Status::Internal),
             text,
@@ -92,5 +92,6 @@ fn cause_of(frame: Frame) -> Cause {
             os_error,
             sequence,
         }),
+        _ => Cause::Silent,
     }
 }

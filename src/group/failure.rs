@@ -48,7 +48,7 @@ impl Failure {
 
     /// Says goodbye after the last collective.
     pub fn say_goodbye(&self, sequence: u64) {
-        self.each_control(|control| control.tell(&Frame::Goodbye { sequence }));
+        self.each_control(|control| control.tell(&Frame::Goodbye { rank: self.peers.rank as u32, sequence }));
     }
 
     fn each_control(&self, act: impl FnMut(&mut Control)) {
