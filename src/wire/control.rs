@@ -2,7 +2,7 @@
 
 use super::gossip::Member;
 use super::{CALL_HEADER, CallHeader, array_at, u16_at, u32_at};
-use crate::error::Error;
+use crate::error::{Error, Status};
 
 /// No frame is longer; a text is cut to fit.
 pub const MAX_FRAME: usize = 2048;
@@ -11,11 +11,11 @@ pub const MAX_MESSAGES: usize = 4;
 
 const ENVELOPE: usize = 4;
 
-/// One frame. -1 stands for a rank that isn't known.
+/// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// The group has failed.
-    Record { sequence: u64, status: i32, rank: i32, detected_by: i32, os_error: i32, text: String },
+    /// The group has failed. On the wire -1 stands for a rank that isn't known.
+    Record(Error),
     /// A rank has destroyed its group after this collective.
     Goodbye { rank: u32, sequence: u64 },
     /// Every rank is asked what it does. Rounds are counted by all ranks together.
@@ -70,15 +70,7 @@ const CONFIRMED: u8 = 6;
 impl Frame {
     /// The record of a failure as `rank` saw it, or as it was told.
     pub fn record(error: &Error, rank: usize) -> Frame {
-        let number = |rank: Option<usize>| rank.map_or(-1, |rank| rank as i32);
-        Frame::Record {
-            sequence: error.sequence,
-            status: error.status as i32,
-            rank: number(error.rank),
-            detected_by: number(error.detected_by.or(Some(rank))),
-            os_error: error.os_error,
-            text: error.text.clone(),
-        }
+        Frame::Record(Error { detected_by: error.detected_by.or(Some(rank)), ..error.clone() })
     }
 
     /// Bytes from which a frame's kind is known.
@@ -93,13 +85,15 @@ impl Frame {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; ENVELOPE];
         out[2] = match self {
-            Frame::Record { sequence, status, rank, detected_by, os_error, text } => {
-                out.extend_from_slice(&sequence.to_le_bytes());
-                for number in [status, rank, detected_by, os_error] {
+            Frame::Record(error) => {
+                let rank = |rank: Option<usize>| rank.map_or(-1, |rank| rank as i32);
+                out.extend_from_slice(&error.sequence.to_le_bytes());
+                for number in [error.status as i32, rank(error.rank), rank(error.detected_by), error.os_error]
+                {
                     out.extend_from_slice(&number.to_le_bytes());
                 }
-                let room = MAX_FRAME - out.len();
-                out.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(room)]);
+                let kept = error.text.floor_char_boundary(MAX_FRAME - out.len());
+                out.extend_from_slice(&error.text.as_bytes()[..kept]);
                 RECORD
             }
             Frame::Goodbye { rank, sequence } => {
@@ -154,14 +148,14 @@ impl Frame {
         match kind {
             RECORD if bytes.len() >= 24 => {
                 let number = |at| i32::from_le_bytes(array_at(bytes, at));
-                Some(Frame::Record {
-                    sequence: u64_at(bytes, 0),
-                    status: number(8),
-                    rank: number(12),
-                    detected_by: number(16),
+                let status = Status::from_number(number(8)).filter(|status| *status != Status::Ok);
+                Some(Frame::Record(Error {
+                    rank: usize::try_from(number(12)).ok(),
+                    detected_by: usize::try_from(number(16)).ok(),
                     os_error: number(20),
-                    text: String::from_utf8_lossy(&bytes[24..]).into_owned(),
-                })
+                    sequence: u64_at(bytes, 0),
+                    ..Error::new(status.unwrap_or(Status::Internal), String::from_utf8_lossy(&bytes[24..]))
+                }))
             }
             GOODBYE if has(12) => Some(Frame::Goodbye { rank: u32_at(bytes, 0), sequence: u64_at(bytes, 4) }),
             ROLL_CALL if has(4) => Some(Frame::RollCall { round: u32_at(bytes, 0) }),
@@ -238,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn record(text: String) -> Frame {
-        Frame::Record { sequence: 1, status: 8, rank: 2, detected_by: -1, os_error: 104, text }
+        Frame::Record(Error { sequence: 1, os_error: 104, ..Error::new(Status::PeerLost, text).at_rank(2) })
     }
 
     fn presence(messages: usize, in_call: bool) -> Presence {
