@@ -21,7 +21,7 @@ C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools demo test test-rust test-c test-tools test-install bench fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-tools test-valgrind test-install bench fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -51,6 +51,7 @@ test: deps
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-tools
 	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory test-valgrind
 	@$(MAKE) --no-print-directory test-install
 
 test-rust:
@@ -59,10 +60,15 @@ test-rust:
 test-tools: tools
 	@$(STEP) "ring-perf, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
 
-test-c: library
+test-c: c-tests
+	@$(STEP) "C tests" "tests passed" ctest --test-dir build/c_tests -LE valgrind -j $(JOBS) --output-on-failure
+
+test-valgrind: c-tests
+	@$(STEP) "C programs in valgrind" "tests passed\|Skipped" ctest --test-dir build/c_tests -L valgrind -j $(JOBS) --output-on-failure
+
+c-tests: library
 	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
 	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
-	@$(STEP) "C tests" "tests passed" ctest --test-dir build/c_tests -j $(JOBS) --output-on-failure
 
 test-install: library
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
