@@ -93,8 +93,10 @@ pub fn hostfile(bytes: &[u8]) {
     match at_most(PARSED * bytes.len() + TEXTS, || hostfile::parse(bytes, "hosts")) {
         Ok(entries) => {
             assert!(!entries.is_empty() && entries.iter().all(|entry| !entry.is_empty()));
+            // An interface's name may need escapes.
+            let text = |address: &Address| address.to_string().replace('\\', r"\\").replace('"', "\\\"");
             let list = |entry: &Vec<Address>| {
-                let texts: Vec<_> = entry.iter().map(|address| format!("\"{address}\"")).collect();
+                let texts: Vec<_> = entry.iter().map(|address| format!("\"{}\"", text(address))).collect();
                 format!("[{}]", texts.join(","))
             };
             let printed: Vec<_> = entries.iter().map(list).collect();
