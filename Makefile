@@ -1,6 +1,7 @@
 # make            the library, and the C programs in build/tools
 # make demo       four processes on this host reduce arrays, and lose one of them
 # make test       every test
+# make test-faults  what happens when ranks die, stop or disagree
 # make bench      ring-perf on rings of two and of four
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi
@@ -19,7 +20,7 @@ C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools demo test test-rust test-c test-tools test-install bench lint header install deps build-deps lint-deps clean
+.PHONY: all library tools demo test test-rust test-c test-faults test-tools test-install bench lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -61,6 +62,11 @@ test-c: library
 	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
 	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
 	@$(STEP) "C tests" "tests passed" ctest --test-dir build/c_tests -j $(JOBS) --output-on-failure
+
+test-faults: library
+	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
+	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
+	@$(STEP) "faults" "tests passed" ctest --test-dir build/c_tests -L faults -j $(JOBS) --output-on-failure
 
 test-install: library
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
