@@ -38,3 +38,10 @@ endforeach()
 
 # Faults that other programs have among their cases, and that promise no times.
 set_tests_properties(mismatch_n2 mismatch_n3 mismatch_n4 mismatch_n8 forming destroy fork PROPERTIES LABELS faults)
+
+faults_program(two_jobs)
+faults_test(two_jobs two_jobs 120)
+faults_test(two_jobs_loaded two_jobs 120 loaded)
+
+faults_program(strangers)
+faults_test(strangers strangers 60)

@@ -52,7 +52,7 @@ ring_group_t *join(int rank, const char *hosts, int connections);
  * shared. Returning normally is success. */
 typedef void rank_body(int rank, int size, const char *hosts, void *data);
 
-enum { MAX_RANKS = 32 };
+enum { MAX_RANKS = 32 }; /* as many as a mask has bits */
 
 /* Processes that run a body each; a pid of 0 has been waited for. */
 struct ranks {
