@@ -1,6 +1,9 @@
 # What happens when ranks, hosts and callers fail: each program has one subject. Their times are
 # promises, so that most want the machine for themselves. `ctest -L faults` runs them alone.
 
+# Whether ring.h declares ring_group_abort.
+set(HAS_ABORT OFF)
+
 add_library(faults STATIC src/faults/witness.c src/faults/work.c)
 target_link_libraries(faults PUBLIC harness)
 
@@ -31,7 +34,7 @@ foreach(size 3 4 5 8)
 endforeach()
 faults_test(stop_5_s stop 60 before 4 5000)
 
-foreach(program absent waiting patience)
+foreach(program absent waiting patience destroyed)
   faults_program(${program})
   faults_test(${program} ${program} 120)
 endforeach()
@@ -45,3 +48,13 @@ faults_test(two_jobs_loaded two_jobs 120 loaded)
 
 faults_program(strangers)
 faults_test(strangers strangers 60)
+
+faults_program(goodbye)
+foreach(size 2 3 4 8)
+  faults_test(goodbye_n${size} goodbye 60 ${size})
+endforeach()
+
+if(HAS_ABORT)
+  faults_program(abort)
+  faults_test(abort abort 60)
+endif()
