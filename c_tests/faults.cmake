@@ -54,7 +54,11 @@ foreach(size 2 3 4 8)
   faults_test(goodbye_n${size} goodbye 60 ${size})
 endforeach()
 
+# FAULTS_ROUNDS and FAULTS_SEED in the environment: see its source.
+faults_program(stress)
+faults_test(stress stress 600)
 if(HAS_ABORT)
+  target_compile_definitions(faults_stress PRIVATE HAS_ABORT)
   faults_program(abort)
   faults_test(abort abort 60)
 endif()
