@@ -36,6 +36,9 @@ static ring_status_t other_dtype(ring_group_t *group, const float *in, float *ou
 static ring_status_t other_op(ring_group_t *group, const float *in, float *out) {
   return ring_all_reduce(group, in, out, SHORT, DTYPE, RING_OP_MAX);
 }
+static ring_status_t many_other_op(ring_group_t *group, const float *in, float *out) {
+  return ring_all_reduce(group, in, out, LONG, DTYPE, RING_OP_MAX);
+}
 static ring_status_t other_kind(ring_group_t *group, const float *in, float *out) {
   return ring_all_gather(group, in, out, 8, RING_DTYPE_INT32);
 }
@@ -67,6 +70,8 @@ static const struct difference DIFFERENCES[] = {
     {"2^20 and 8", many_more, tiny_call, {"all_reduce(float32, sum, 8)", "all_reduce(float32, sum, 1048576)"}},
     {"dtype", common_call, other_dtype, {"all_reduce(float32, sum, 1000)", "all_reduce(int32, sum, 1000)"}},
     {"op", common_call, other_op, {"all_reduce(float32, sum, 1000)", "all_reduce(float32, max, 1000)"}},
+    {"op of 2^20", many_more, many_other_op,
+     {"all_reduce(float32, sum, 1048576)", "all_reduce(float32, max, 1048576)"}},
     {"kind", common_call, other_kind, {"all_reduce(float32, sum, 1000)", "all_gather(int32, 8)"}},
     {"barrier", common_call, barrier, {"all_reduce(float32, sum, 1000)", "barrier()"}},
     {"barrier of the rest", barrier, common_call, {"all_reduce(float32, sum, 1000)", "barrier()"}},
@@ -86,8 +91,8 @@ struct run {
 static void check_output(const struct run *run, int rank, const float *out) {
   for (int i = 0; i < LONG; i++) {
     if (out[i] == UNTOUCHED) continue;
-    if (rank == run->odd) CHECK(out[i] == ODD, "%s: element %d of rank %d is %f", run->difference->name, i, rank, out[i]);
-    else CHECK(out[i] >= COMMON && out[i] < ODD, "%s: element %d of rank %d is %f", run->difference->name, i, rank, out[i]);
+    int own = rank == run->odd ? out[i] == ODD : out[i] >= COMMON && out[i] < ODD;
+    CHECK(own, "%s: element %d of rank %d is %f", run->difference->name, i, rank, out[i]);
   }
 }
 

@@ -50,7 +50,8 @@ static void forms_without(int rank, int size, const char *hosts, void *data) {
     snprintf(text, sizeof text, "%s", last_error());
     unlimit();
     /* Not to be able to listen is CONNECT_FAILED, whatever the reason. */
-    CHECK(status == RING_STATUS_SYSTEM || status == RING_STATUS_CONNECT_FAILED, "%d descriptors: %s: %s", more, ring_status_name(status), text);
+    CHECK(status == RING_STATUS_SYSTEM || status == RING_STATUS_CONNECT_FAILED, "%d descriptors: %s: %s", more,
+          ring_status_name(status), text);
     CHECK(strstr(text, "Too many open files"), "%s", text);
     CHECK(entries("/proc/self/fd") == before, "%d descriptors, then %d", before, entries("/proc/self/fd"));
   }

@@ -216,7 +216,8 @@ int main(int argc, char **argv) {
   for (int fault = 0; argc == 4 && fault < USED_FAULTS; fault++)
     if (!strcmp(argv[1], NAMES[fault])) fixed = fault;
   int size = argc == 4 ? atoi(argv[2]) : 0;
-  CHECK(argc == 1 || (argc == 4 && fixed >= 0 && size >= 2 && size <= MAX_SIZE), "arguments: none, or fault, ranks, rounds");
+  CHECK(argc == 1 || (argc == 4 && fixed >= 0 && size >= 2 && size <= MAX_SIZE),
+        "arguments: none, or fault, ranks, rounds");
   CHECK(rounds > 0, "no rounds");
   double *heard_s = malloc((size_t)rounds * sizeof *heard_s), *next_s = malloc((size_t)rounds * sizeof *next_s);
   CHECK(heard_s && next_s);

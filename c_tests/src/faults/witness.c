@@ -78,14 +78,17 @@ void expect_verdict(const struct witness *witnesses, int size, unsigned except, 
     const struct witness *w = &witnesses[rank];
     if (except >> rank & 1) continue;
     if (!first) first = w;
-    CHECK(w->status == verdict->status, "rank %d of %d: %s, not %s: %s", rank, size, ring_status_name(w->status),
+    char who[32];
+    snprintf(who, sizeof who, "rank %d of %d", rank, size);
+    CHECK(w->status == verdict->status, "%s: %s, not %s: %s", who, ring_status_name(w->status),
           ring_status_name(verdict->status), w->text);
-    CHECK(w->failure.rank == verdict->rank, "rank %d of %d blames %d, not %d: %s", rank, size, w->failure.rank,
-          verdict->rank, w->text);
-    if (verdict->part) CHECK(strstr(w->text, verdict->part), "rank %d of %d: no \"%s\" in: %s", rank, size, verdict->part, w->text);
-    if (verdict->from > 0) CHECK(w->failed >= verdict->from, "rank %d of %d: %.3f s too early: %s", rank, size, verdict->from - w->failed, w->text);
-    if (verdict->to > 0) CHECK(w->failed <= verdict->to, "rank %d of %d: %.3f s too late: %s", rank, size, w->failed - verdict->to, w->text);
-    if (verdict->same_text) CHECK(strcmp(w->text, first->text) == 0, "rank %d of %d: %s; another: %s", rank, size, w->text, first->text);
-    CHECK(w->next_s < NEXT_CALL_S, "rank %d of %d: the next call took %.3f s", rank, size, w->next_s);
+    CHECK(w->failure.rank == verdict->rank, "%s blames %d, not %d: %s", who, w->failure.rank, verdict->rank, w->text);
+    CHECK(!verdict->part || strstr(w->text, verdict->part), "%s: no \"%s\" in: %s", who, verdict->part, w->text);
+    CHECK(verdict->from <= 0 || w->failed >= verdict->from, "%s: %.3f s too early: %s", who,
+          verdict->from - w->failed, w->text);
+    CHECK(verdict->to <= 0 || w->failed <= verdict->to, "%s: %.3f s too late: %s", who, w->failed - verdict->to,
+          w->text);
+    CHECK(!verdict->same_text || strcmp(w->text, first->text) == 0, "%s: %s; another: %s", who, w->text, first->text);
+    CHECK(w->next_s < NEXT_CALL_S, "%s: the next call took %.3f s", who, w->next_s);
   }
 }
