@@ -1,6 +1,5 @@
 /* Groups that come and go on the same ports, each ended as it should be or by the death of a rank:
  * the processes that live on keep no descriptor, no thread and no memory of them. */
-#include <dirent.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -27,15 +26,6 @@ struct holdings {
   long kib;
   size_t heap; /* bytes in use, where that can be asked: a leak may hide for long in pages that are there */
 };
-
-static int entries(const char *folder) {
-  int count = 0;
-  DIR *directory = opendir(folder);
-  CHECK(directory, "%s", folder);
-  while (readdir(directory)) count++;
-  closedir(directory);
-  return count;
-}
 
 static struct holdings holdings(void) {
   struct holdings now = {entries("/proc/self/fd"), entries("/proc/self/task"), 0, 0};
