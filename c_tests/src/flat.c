@@ -1,12 +1,12 @@
 /* Groups that come and go on the same ports, each ended as it should be or by the death of a rank:
  * the processes that live on keep no descriptor, no thread and no memory of them. */
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "harness.h"
 
