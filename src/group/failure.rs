@@ -23,12 +23,11 @@ impl Group {
     /// destroyed the group is no failure: the goodbye tells it. The data links are closed by whoever
     /// called, once it holds none of them.
     pub(super) fn fail(&self, fault: Fault, call: &Running<'_>) -> Error {
-        let error = match fault {
+        match fault {
             Fault::Ended { link, error } => self.ended((call.side)(link), &error, call),
             Fault::Stopped => self.health.settled().unwrap_or_else(|| self.destroyed(call)),
             fault => self.health.fail(self.explain(fault, call)),
-        };
-        in_call(error, &call.header)
+        }
     }
 
     fn ended(&self, side: Side, error: &std::io::Error, call: &Running<'_>) -> Error {
@@ -90,16 +89,6 @@ fn told(status: Status, call: &CallHeader, text: &str) -> Error {
     Error { sequence: call.sequence, ..Error::new(status, text) }
 }
 
-/// The failure as the call that meets it returns it: the text names the call, too, where the cause was
-/// found in another.
-fn in_call(error: Error, call: &CallHeader) -> Error {
-    let this = format!("{call}, call {}", call.sequence);
-    if error.text.starts_with(&this) || error.status == Status::Mismatch {
-        return error;
-    }
-    Error { text: format!("{this}: {}", error.text), ..error }
-}
-
 /// Both calls, alike on both ranks: the lower rank's first.
 fn difference(our_rank: usize, ours: &CallHeader, their_rank: usize, theirs: &CallHeader) -> String {
     let told = |rank: usize, call: &CallHeader, other: &CallHeader| {
@@ -132,14 +121,5 @@ mod tests {
              rank 2 called barrier() as call 18 after it refused its call 17 with RING_STATUS_INVALID_ARGUMENT"
         );
         assert_eq!(difference(0, &barrier, 2, &late), text);
-    }
-
-    #[test]
-    fn the_text_names_the_call_once() {
-        let call = CallHeader::new(Kind::Barrier, 3);
-        let here = told(Status::PeerLost, &call, "rank 2 has gone");
-        assert_eq!(in_call(here.clone(), &call), here);
-        let elsewhere = Error::new(Status::PeerLost, "after call 2: rank 2 has gone");
-        assert_eq!(in_call(elsewhere, &call).text, "barrier(), call 3: after call 2: rank 2 has gone");
     }
 }

@@ -166,8 +166,8 @@ impl Health {
         if self.settled.get().is_none() && self.peers.size > 1 && now < since + WINDOW {
             return Some(since + WINDOW);
         }
-        if let (None, Some(first)) = (self.settled.get(), state.spread.failure()) {
-            let _ = self.settled.set(first.clone());
+        if let (None, Some(verdict)) = (self.settled.get(), state.spread.verdict()) {
+            let _ = self.settled.set(verdict);
             self.changed.notify_all();
         }
         if now < since + GRACE {
@@ -218,7 +218,7 @@ impl Health {
         if state.spread.failure().is_none() {
             state.spread.learn(Error { sequence, detected_by: Some(self.peers.rank), ..error }, None);
             self.publish(&mut state);
-            state.spread.failure().cloned().map(|first| self.settled.set(first));
+            state.spread.verdict().map(|first| self.settled.set(first));
         }
         drop(state);
         self.announce();

@@ -16,9 +16,10 @@ const STATUSES: [Status; 7] = [
 
 type Key<'e> = (u64, usize, Option<usize>, Option<usize>, &'e str);
 
+/// What was found between calls (0) says least, and comes last.
 fn key(error: &Error) -> Key<'_> {
     let status = STATUSES.iter().position(|status| *status == error.status).unwrap_or(STATUSES.len());
-    (error.sequence, status, error.rank, error.detected_by, &error.text)
+    (error.sequence.wrapping_sub(1), status, error.rank, error.detected_by, &error.text)
 }
 
 /// A total order, alike on all ranks, so that all keep the same one of several records. One that
@@ -58,9 +59,9 @@ mod tests {
         let aborted = Error { status: Status::Aborted, sequence: 9, ..lost(5, 5) };
         let link = broken_link(&lost(2, 1), 2).unwrap();
         let ordered =
-            [lost(7, 6), link, lost(2, 1), lost(2, 3), lost(3, 0), timeout, aborted].map(|error| error);
-        let ordered = [Error { sequence: 0, ..ordered[0].clone() }].into_iter().chain(ordered[1..].to_vec());
-        let ordered: Vec<_> = ordered.collect();
+            [Error { sequence: 3, ..lost(7, 6) }, link, lost(2, 1), lost(2, 3), lost(3, 0), timeout, aborted];
+        let between_calls = Error { sequence: 0, ..lost(0, 1) };
+        let ordered: Vec<_> = ordered.into_iter().chain([between_calls]).collect();
         for (i, one) in ordered.iter().enumerate() {
             for (j, other) in ordered.iter().enumerate() {
                 assert_eq!(comes_before(one, other), i < j, "{one} {other}");

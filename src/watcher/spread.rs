@@ -19,8 +19,6 @@ pub struct Spread {
     first: Option<Error>,
     /// By rank: the last collective of one that has destroyed its group.
     departed: Vec<Option<u64>>,
-    /// Whether the neighbour has said why its link will end.
-    told: [bool; 2],
     presence: Presence,
     roll: Roll,
     leaving: bool,
@@ -36,7 +34,6 @@ impl Spread {
             outbox: Vec::new(),
             first: None,
             departed: vec![None; size],
-            told: [false; 2],
             presence: Presence::default(),
             roll: Roll::new(size),
             leaving: false,
@@ -52,6 +49,21 @@ impl Spread {
     /// The failure that counts so far.
     pub fn failure(&self) -> Option<&Error> {
         self.first.as_ref()
+    }
+
+    /// The failure that counts, as the call that runs here meets it: the text names that call, too,
+    /// where the cause was found in another.
+    pub fn verdict(&self) -> Option<Error> {
+        let first = self.first.clone()?;
+        let (at, _) = self.at();
+        if first.status == Status::Mismatch || first.text.starts_with(&at) || !self.is_calling() {
+            return Some(first);
+        }
+        Some(Error { text: format!("{at}: {}", first.text), ..first })
+    }
+
+    fn is_calling(&self) -> bool {
+        self.presence.call.is_some() || !self.presence.messages.is_empty()
     }
 
     /// Whether what runs here can't end well: somebody wished its end, or it is this very call
@@ -85,11 +97,9 @@ impl Spread {
         let ours = self.peers.rank as u32;
         match &frame {
             Frame::Record(error) => {
-                self.told[side as usize] = true;
                 self.learn(error.clone(), Some(side));
             }
             Frame::Goodbye { rank, sequence } => {
-                self.told[side as usize] |= *rank as usize == self.peers.rank_at(side);
                 match self.departed.get_mut(*rank as usize) {
                     Some(departed @ None) if *rank != ours => *departed = Some(*sequence),
                     _ => return,
@@ -136,10 +146,11 @@ impl Spread {
         }
     }
 
-    /// A neighbour's control link has ended. Where it has said why, nothing is learnt; otherwise the
-    /// rank is lost.
+    /// A neighbour's control link has ended. Where it has said goodbye, or been told of a failure,
+    /// nothing is learnt; otherwise the rank is lost.
     pub fn ended(&mut self, side: Side, why: &io::Error) {
-        if self.told[side as usize] || self.leaving {
+        let rank = self.peers.rank_at(side);
+        if self.departed(rank).is_some() || self.first.is_some() || self.leaving {
             return;
         }
         let name = self.peers.name(side);
@@ -153,7 +164,7 @@ impl Spread {
         };
         let (at, sequence) = self.at();
         let lost = Error::new(Status::PeerLost, format!("{at}: {what}")).with_os(why);
-        let lost = lost.at_rank(self.peers.rank_at(side));
+        let lost = lost.at_rank(rank);
         self.learn(Error { sequence, detected_by: Some(self.peers.rank), ..lost }, None);
     }
 

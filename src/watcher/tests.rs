@@ -218,6 +218,31 @@ fn a_roll_finds_the_silent_rank_from_everywhere() {
 }
 
 #[test]
+fn the_text_names_the_call_that_runs_once() {
+    let mut rank = Spread::new(peers(0, 4));
+    rank.enter(call(3));
+    rank.ended(Side::Right, &io::ErrorKind::UnexpectedEof.into());
+    assert_eq!(rank.verdict().unwrap().text, "barrier(), call 3: the process of rank 1 has ended");
+    let record = Frame::record(rank.failure().unwrap(), 0);
+    let mut other = Spread::new(peers(3, 4));
+    other.hear(Side::Right, record, Instant::now());
+    assert_eq!(other.verdict().unwrap().text, "barrier(), call 3: the process of rank 1 has ended");
+    other.enter(call(4));
+    let text = other.verdict().unwrap().text;
+    assert_eq!(text, "barrier(), call 4: barrier(), call 3: the process of rank 1 has ended");
+}
+
+#[test]
+fn the_end_of_a_rank_that_was_told_of_a_failure_is_no_news() {
+    let mut rank = Spread::new(peers(0, 4));
+    rank.learn(Error::new(Status::Timeout, "first").at_rank(2), None);
+    rank.take_outbox();
+    rank.ended(Side::Right, &io::ErrorKind::UnexpectedEof.into());
+    assert_eq!(rank.failure().unwrap().status, Status::Timeout);
+    assert!(rank.take_outbox().is_empty());
+}
+
+#[test]
 fn rolls_of_one_moment_are_one() {
     let mut ring = Ring::new(8);
     ring.ranks.iter_mut().for_each(|rank| rank.enter(call(2)));
