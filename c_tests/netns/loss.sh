@@ -2,9 +2,9 @@
 # each rank says. Sourced.
 . "$(dirname "$0")/hosts.sh"
 
-# cut NET WHAT: "host:H" cuts a host off, "edge:A:B" both ways between two hosts, "way:A:B" the packets of
+# sever NET WHAT: "host:H" cuts a host off, "edge:A:B" both ways between two hosts, "way:A:B" the packets of
 # A to B alone.
-cut() {
+sever() {
   from=$(echo "$2" | cut -d : -f 2)
   to=$(echo "$2" | cut -d : -f 3)
   case $2 in
@@ -39,7 +39,7 @@ lose() {
   until_ready "$1" "$2"
   sleep 0.3
   cut_at=$(now)
-  cut "$1" "$3"
+  sever "$1" "$3"
   : >"$work/$1.cut"
   finish "$1" "$2"
   for rank in $(seq 0 $(($2 - 1))); do
