@@ -6,14 +6,14 @@ within=30
 
 idle_loss() {
   make_net "$1" "$2"
-  start_all "$1" "$2" idle limit_s=60
+  start_all "$1" "$2" idle limit_s=45
   lose "$1" "$2" "$3" RING_STATUS_PEER_LOST $within
 }
 
 # A call is blocked, with a timeout that is longer.
 blocked() {
   make_net "$1" "$2"
-  start_all "$1" "$2" busy count=1048577 timeout_ms=90000 limit_s=60
+  start_all "$1" "$2" busy count=1048577 timeout_ms=90000 limit_s=45
   lose "$1" "$2" "$3" RING_STATUS_PEER_LOST $within
 }
 
