@@ -35,16 +35,14 @@ scopes() {
 # Rank 1 has a name with an IPv4 and an IPv6 address, and listens on one of them.
 name() {
   make_net "$1" 2
-  mkdir -p "/etc/netns/$run-$1-0"
-  { echo "127.0.0.1 localhost" && echo "10.0.0.2 peer.test" && echo "fd00::2 peer.test"; } >"/etc/netns/$run-$1-0/hosts"
+  printf '%s peer.test\n' 10.0.0.2 fd00::2 | hosts_file "$1" 0
   pair "$1" '["10.0.0.1:5000","peer.test:5000"]' "[\"10.0.0.1:5000\",\"$2:5000\"]"
 }
 
 # Two more addresses of the name are no use: on one nobody listens, of the other nothing is heard.
 dead_addresses() {
   make_net "$1" 2
-  mkdir -p "/etc/netns/$run-$1-0"
-  printf '%s peer.test\n' "$2" "$3" 10.0.0.2 fd00::2 >"/etc/netns/$run-$1-0/hosts"
+  printf '%s peer.test\n' "$2" "$3" 10.0.0.2 fd00::2 | hosts_file "$1" 0
   pair "$1" '["10.0.0.1:5000","peer.test:5000"]' '["10.0.0.1:5000","10.0.0.2:5000"]'
 }
 
@@ -52,8 +50,7 @@ dead_addresses() {
 own_name() {
   make_net "$1" 2
   for host in 0 1; do
-    mkdir -p "/etc/netns/$run-$1-$host"
-    printf '%s\n' "10.0.0.1 zero.test" "10.0.0.77 one.test" "fd00::2 one.test" >"/etc/netns/$run-$1-$host/hosts"
+    printf '%s\n' "10.0.0.1 zero.test" "10.0.0.77 one.test" "fd00::2 one.test" | hosts_file "$1" $host
   done
   pair "$1" '["zero.test:5000","one.test:5000"]'
 }
@@ -91,7 +88,8 @@ one_dead() {
     report "$1" $rank unformed | grep -q 'RING_STATUS_CONNECT_FAILED .*10\.1\.0\.2:5000' ||
       fail "$1" "rank $rank doesn't name the dead address"
     took=$(report "$1" $rank unformed | cut -d ' ' -f 1)
-    less "$took" 4 && less 2.9 "$took" || fail "$1" "rank $rank took $took s"
+    # The deadline of a rank that started earlier comes earlier, and it tells the other.
+    less "$took" 4 && less 2 "$took" || fail "$1" "rank $rank took $took s"
   done
 }
 

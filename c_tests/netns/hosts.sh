@@ -24,10 +24,12 @@ skip() {
 for command in ip tc; do
   command -v $command >/dev/null || skip "the command $command is missing (iproute2 has it)"
 done
-ip netns add "$run-probe" 2>/dev/null || skip "network namespaces may not be made here"
 
 work=$(mktemp -d)
+tests=
 clean_up() {
+  # Those that still run, if this script is ended early.
+  for test_ in $tests; do kill "$test_" 2>/dev/null || true; done
   for namespace in $(ip netns list | cut -d ' ' -f 1 | grep "^$run-"); do
     # Whatever runs in there is a rank of this script.
     for pid in $(ip netns pids "$namespace"); do kill -KILL "$pid" 2>/dev/null || true; done
@@ -40,6 +42,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 1' INT TERM HUP
 
+ip netns add "$run-probe" 2>/dev/null || skip "network namespaces may not be made here"
 ip -n "$run-probe" link add probe type bridge 2>/dev/null || skip "no bridge can be made here"
 
 # make_net NET SIZE: hosts 0 to SIZE-1 on one bridge.
@@ -65,6 +68,13 @@ plug() {
   ip -n "$run-$1-$2" link set "$4" up
   ip -n "$run-$1-hub" link set "$4-$2" master "$3"
   ip -n "$run-$1-hub" link set "$4-$2" up
+}
+
+# hosts_file NET HOST: what stands in the host's /etc/hosts, from the standard input. Another script's
+# end may take the empty /etc/netns away in between.
+hosts_file() {
+  mkdir -p "/etc/netns/$run-$1-$2" || mkdir -p "/etc/netns/$run-$1-$2"
+  cat >"/etc/netns/$run-$1-$2/hosts"
 }
 
 # cut_host NET HOST [INTERFACE]: from now on nothing goes to the host or comes from it, in silence.
@@ -130,7 +140,6 @@ now() { "$program" now; }
 
 # Tests of one script are functions that run side by side: `beside NAME FUNCTION ARGUMENTS...` starts one, with
 # the name as its net, and `all_beside` waits for all and fails if one did.
-tests=
 beside() {
   name_=$1 function_=$2
   shift 2
@@ -140,5 +149,6 @@ beside() {
 all_beside() {
   failed=0
   for test_ in $tests; do wait "$test_" || failed=1; done
+  tests=
   exit $failed
 }

@@ -15,7 +15,7 @@ sever() {
 }
 
 # names TEXT RANK: whether the text speaks of the rank.
-names() { echo "$1" | grep -Eq "\b(ranks?|and|or) $2\b"; }
+names() { echo "$1" | grep -Eq "(\b(ranks?|and|or)|,) $2\b"; }
 
 # blames NET SIZE RANK WHAT: whether the rank's report blames what was cut. In a ring of two, and for a rank that
 # is cut off itself, that is whatever makes an edge of its own: its only or either neighbour.
