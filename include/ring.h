@@ -339,8 +339,8 @@ typedef int32_t ring_log_level;
  * may call any function on it; collectives are served first come, first served.
  *
  * Functions: ring_group_create, ring_group_create_from_env, ring_group_rank, ring_group_size,
- * ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_destroy, and the
- * collectives and messages.
+ * ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_abort,
+ * ring_group_destroy, and the collectives and messages.
  */
 typedef struct ring_group ring_group;
 
@@ -635,6 +635,17 @@ int32_t ring_group_size(const ring_group_t *group);
  * in a forked child.
  */
 ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
+
+/**
+ * Fails the group on every rank: calls that are blocked on it, here and elsewhere, return
+ * RING_STATUS_ABORTED within 100 ms, with this rank named, and so does every later call. Any thread may
+ * call it at any time, while others are blocked in calls, too; it never blocks. A group that has failed
+ * already keeps its failure. The group is still to be destroyed.
+ *
+ * RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
+ * in a forked child.
+ */
+ring_status_t ring_group_abort(ring_group_t *group);
 
 /**
  * Leaves the ring and frees the group; NULL does nothing. Calls that other threads are blocked in
