@@ -18,7 +18,8 @@ sever() {
 names() { echo "$1" | grep -Eq "(\b(ranks?|and|or)|,) $2\b"; }
 
 # blames NET SIZE RANK WHAT: whether the rank's report blames what was cut. In a ring of two, and for a rank that
-# is cut off itself, that is whatever makes an edge of its own: its only or either neighbour.
+# is cut off itself, that is whatever makes an edge of its own: its only or either neighbour. Who names every
+# rank blames none.
 blames() {
   blamed=$(report "$1" "$3" failed | cut -d ' ' -f 3)
   text=$(report "$1" "$3" failed | cut -d ' ' -f 4-)
@@ -29,7 +30,15 @@ blames() {
       { [ "$blamed" = -1 ] && names "$text" 0 && names "$text" 1; } ;;
     *:host:"$3") names "$text" $((($3 + 1) % $2)) || names "$text" $((($3 + $2 - 1) % $2)) ;;
     *:host:*) [ "$blamed" = "$from" ] && names "$text" "$from" ;;
-    *) [ "$blamed" = -1 ] && names "$text" "$from" && names "$text" "$to" ;;
+    *)
+      for other in $(seq 0 $(($2 - 1))); do
+        case $other in
+          "$from" | "$to") names "$text" "$other" || return 1 ;;
+          *) ! names "$text" "$other" || return 1 ;;
+        esac
+      done
+      [ "$blamed" = -1 ]
+      ;;
   esac
 }
 
