@@ -58,7 +58,7 @@ lose() {
     less "$took" "$5" && less 0 "$took" || fail "$1" "rank $rank heard of it after $took s"
     blames "$1" "$2" "$rank" "$3" || fail "$1" "rank $rank doesn't blame $3"
   done
-  echo "$1: $3: $(report "$1" 0 failed | cut -d ' ' -f 2-)"
+  echo "$1: $3, after $took s: $(report "$1" 0 failed | cut -d ' ' -f 2-)"
 }
 
 # The cuts for a ring of this size: a host, an edge both ways, and each way alone.
