@@ -5,8 +5,8 @@
 
 # NET TEXT [TEXT]: a ring of two; the hostfile's text, alike on both ranks or each its own.
 pair() {
-  start "$1" 0 sums "$2" limit_s=20 count=100003
-  start "$1" 1 sums "${3:-$2}" limit_s=20 count=100003
+  start "$1" 0 sums "$2" limit_s=30 count=100003
+  start "$1" 1 sums "${3:-$2}" limit_s=30 count=100003
   finish "$1" 2
 }
 
