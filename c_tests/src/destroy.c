@@ -1,5 +1,4 @@
 /* The end of a group: nothing is lost, nothing is left, nobody hangs. */
-#include <dirent.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,15 +98,6 @@ static void while_blocked(int rank, int size, const char *hosts, void *data) {
     EXPECT(RING_STATUS_PEER_LOST, ring_barrier(group));
     ring_group_destroy(group);
   }
-}
-
-static int entries(const char *folder) {
-  int count = 0;
-  DIR *directory = opendir(folder);
-  CHECK(directory, "%s", folder);
-  while (readdir(directory)) count++;
-  closedir(directory);
-  return count;
 }
 
 /* Many groups on the same ports leave no descriptor and no thread. */

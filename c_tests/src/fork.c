@@ -71,7 +71,7 @@ static void survived_by_child(int rank, int size, const char *hosts, void *data)
 }
 
 int main(void) {
-  for (int size = 2; size <= 3; size++) {
+  for (int size = 2; size <= 4; size++) {
     char *hosts = make_hosts(size, 1);
     run_ranks(size, hosts, forks, NULL, 20, 0);
     run_ranks(size, hosts, survived_by_child, NULL, 20, 1u << 1);

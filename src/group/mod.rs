@@ -148,7 +148,7 @@ impl Group {
     }
 
     fn check_health(&self) -> Result<()> {
-        self.health.failure().map_or(Ok(()), |first| Err(first.clone()))
+        self.health.settled().map_or(Ok(()), Err)
     }
 
     /// A call has ended. Where the group has failed meanwhile, its links are closed by the calls

@@ -20,6 +20,9 @@ use crate::wire::{CallHeader, Message, Traffic};
 /// A rank waits this long for a record that comes before the one it has: two ranks that see one
 /// failure, or two failures of one moment, then end in one cause.
 const WINDOW: Duration = Duration::from_millis(20);
+/// A call that runs when a failure of another becomes known may still end well: its ranks may all have
+/// done their part. It ends with its links, which failed ranks close, or after this time.
+const GRACE: Duration = Duration::from_millis(250);
 /// A dead process's sockets are closed one after the other: its control link's end follows a data
 /// link's within this time, or the process is alive.
 const SETTLES: Duration = Duration::from_millis(250);
@@ -27,8 +30,9 @@ const SETTLES: Duration = Duration::from_millis(250);
 /// A group's health as this rank knows it.
 pub struct Health {
     peers: Peers,
-    /// Raised by the first record, and by destroy.
+    /// Ends running calls: raised by a failure that leaves them no hope, and by destroy.
     pub stop: Stop,
+    failing: AtomicBool,
     settled: OnceLock<Error>,
     announced: AtomicBool,
     state: Mutex<State>,
@@ -63,6 +67,7 @@ impl Health {
         Ok(Health {
             peers,
             stop: Stop::new()?,
+            failing: AtomicBool::new(false),
             settled: OnceLock::new(),
             announced: AtomicBool::new(false),
             state: Mutex::new(State { spread, links, failing_since: None, closing: false }),
@@ -103,9 +108,12 @@ impl Health {
                 link.send(&frame, self.peers.size);
             }
         }
-        if state.spread.failure().is_some() && state.failing_since.is_none() {
-            state.failing_since = Some(Instant::now());
-            self.stop.raise();
+        if state.spread.failure().is_some() {
+            state.failing_since.get_or_insert_with(Instant::now);
+            self.failing.store(true, Ordering::Release);
+            if state.spread.is_hopeless() {
+                self.stop.raise();
+            }
         }
         self.changed.notify_all();
         self.bell.wake();
@@ -150,25 +158,32 @@ impl Health {
         self.changed.notify_all();
     }
 
-    /// Makes the failure final once its window is over; until when it is open otherwise.
+    /// Makes the failure final once its window is over, and ends what runs after its grace; what is
+    /// open yet, and until when.
     fn settle(&self, state: &mut State) -> Option<Instant> {
-        let alone = self.peers.size == 1 || self.settled.get().is_some();
-        let until = state.failing_since? + if alone { Duration::ZERO } else { WINDOW };
-        if Instant::now() < until {
-            return Some(until);
+        let since = state.failing_since?;
+        let now = Instant::now();
+        if self.settled.get().is_none() && self.peers.size > 1 && now < since + WINDOW {
+            return Some(since + WINDOW);
         }
         if let (None, Some(first)) = (self.settled.get(), state.spread.failure()) {
             let _ = self.settled.set(first.clone());
             self.changed.notify_all();
         }
+        if now < since + GRACE {
+            return (!self.stop.is_raised()).then_some(since + GRACE);
+        }
+        self.stop.raise();
         None
     }
 
-    /// Waits for the failure that has begun to be settled; None if there is none.
+    /// Waits for a failure that has begun to be settled; None, at once, if there is none.
     pub fn settled(&self) -> Option<Error> {
+        if !self.failing.load(Ordering::Acquire) {
+            return None;
+        }
         let mut state = self.state();
-        state.failing_since?;
-        while let Some(until) = self.settle(&mut state) {
+        while let (Some(until), None) = (self.settle(&mut state), self.settled.get()) {
             let left = until.saturating_duration_since(Instant::now());
             state = self.wait(state, left);
         }

@@ -24,6 +24,8 @@ pub struct Spread {
     presence: Presence,
     roll: Roll,
     leaving: bool,
+    /// What runs here needs a rank that has departed.
+    deserted: bool,
 }
 
 impl Spread {
@@ -38,6 +40,7 @@ impl Spread {
             presence: Presence::default(),
             roll: Roll::new(size),
             leaving: false,
+            deserted: false,
         }
     }
 
@@ -49,6 +52,15 @@ impl Spread {
     /// The failure that counts so far.
     pub fn failure(&self) -> Option<&Error> {
         self.first.as_ref()
+    }
+
+    /// Whether what runs here can't end well: somebody wished its end, or it is this very call
+    /// that has failed. A lost rank may have done its part of it before.
+    pub fn is_hopeless(&self) -> bool {
+        let Some(first) = &self.first else { return false };
+        let is_this =
+            self.presence.call.as_ref().is_some_and(|(header, _)| header.sequence == first.sequence);
+        self.deserted || first.status == Status::Aborted || (is_this && first.status != Status::PeerLost)
     }
 
     /// After which collective a rank has destroyed its group, if it has.
@@ -201,7 +213,8 @@ impl Spread {
     }
 
     /// A call needs a rank that has destroyed its group.
-    pub fn lose_departed(&mut self, rank: usize, last: u64) {
+    fn lose_departed(&mut self, rank: usize, last: u64) {
+        self.deserted = true;
         let (at, sequence) = self.at();
         let text = format!("{at}: {} has destroyed its group after call {last}", self.peers.name_of(rank));
         let lost = Error::new(Status::PeerLost, text).at_rank(rank);

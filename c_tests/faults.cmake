@@ -1,0 +1,58 @@
+# What happens when ranks, hosts and callers fail: each program has one subject. Their times are
+# promises, so that most want the machine for themselves. `ctest -L faults` runs them alone.
+
+add_library(faults STATIC src/faults/witness.c src/faults/work.c)
+target_link_libraries(faults PUBLIC harness)
+
+# A program of src/faults.
+function(faults_program program)
+  add_executable(faults_${program} src/faults/${program}.c)
+  target_link_libraries(faults_${program} PRIVATE faults)
+endfunction()
+
+# A test: NAME PROGRAM SECONDS [arguments...], alone on the machine.
+function(faults_test name program seconds)
+  ring_test(faults_${name} faults_${program} ${seconds} ${ARGN})
+  set_tests_properties(faults_${name} PROPERTIES LABELS faults RUN_SERIAL TRUE)
+endfunction()
+
+faults_program(kill)
+foreach(size 2 3 4 5 8)
+  foreach(work all_reduce all_gather barrier message idle)
+    faults_test(kill_${work}_n${size} kill 120 ${work} ${size})
+  endforeach()
+endforeach()
+
+faults_program(stop)
+foreach(size 3 4 5 8)
+  foreach(moment before during)
+    faults_test(stop_${moment}_n${size} stop 60 ${moment} ${size} 2000)
+  endforeach()
+endforeach()
+faults_test(stop_5_s stop 60 before 4 5000)
+
+foreach(program absent waiting patience destroyed gone interrupted descriptors)
+  faults_program(${program})
+  faults_test(${program} ${program} 120)
+endforeach()
+
+# Faults that other programs have among their cases, and that promise no times.
+set_tests_properties(mismatch_n2 mismatch_n3 mismatch_n4 mismatch_n8 forming destroy fork PROPERTIES LABELS faults)
+
+faults_program(two_jobs)
+faults_test(two_jobs two_jobs 120)
+faults_test(two_jobs_loaded two_jobs 120 loaded)
+
+faults_program(strangers)
+faults_test(strangers strangers 60)
+
+faults_program(goodbye)
+foreach(size 2 3 4 8)
+  faults_test(goodbye_n${size} goodbye 60 ${size})
+endforeach()
+
+# FAULTS_ROUNDS and FAULTS_SEED in the environment: see its source.
+faults_program(stress)
+faults_test(stress stress 600)
+faults_program(abort)
+faults_test(abort abort 60)
