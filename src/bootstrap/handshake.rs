@@ -361,34 +361,25 @@ mod tests {
         piece: usize,
         mut tamper: impl FnMut(usize, &mut Vec<u8>),
     ) -> Outcome {
-        let answer = answering(&acceptor.secret);
+        let own = answering(&acceptor.secret);
         let mut messages = Vec::new();
         let mut send = |mut message: Vec<u8>| {
             tamper(messages.len(), &mut message);
             messages.push(message.clone());
             message
         };
-        let mut to_acceptor = send(connector.hello());
-        let (mut at_connector, mut at_acceptor);
-        loop {
-            at_acceptor = acceptor.read(&to_acceptor, piece).0;
-            let (reply, last) = match &at_acceptor {
-                Heard::Send(bytes) => (bytes.clone(), false),
-                Heard::Unproved(why) => (acceptor.refusal(*why), true),
-                _ => (Vec::new(), true),
-            };
-            // What is answered to a stranger or to one who says no more is nothing, or must be.
-            let reply = if last && reply.is_empty() {
-                std::mem::replace(&mut acceptor, Acceptor::new(None, [0; NONCE])).answer(&answer)
-            } else {
-                reply
-            };
-            at_connector = connector.read(&send(reply), piece).0;
-            match &at_connector {
-                Heard::Send(bytes) if !last => to_acceptor = send(bytes.clone()),
-                _ => return Outcome { at_acceptor, at_connector, messages },
-            }
+        let mut at_acceptor = acceptor.read(&send(connector.hello()), piece).0;
+        if let Heard::Send(challenge) = &at_acceptor
+            && let (Heard::Send(proof), _) = connector.read(&send(challenge.clone()), piece)
+        {
+            at_acceptor = acceptor.read(&send(proof), piece).0;
         }
+        let last = match &at_acceptor {
+            Heard::Unproved(why) => acceptor.refusal(*why),
+            _ => acceptor.answer(&own),
+        };
+        let at_connector = connector.read(&send(last), piece).0;
+        Outcome { at_acceptor, at_connector, messages }
     }
 
     fn untouched(_: usize, _: &mut Vec<u8>) {}
@@ -491,12 +482,13 @@ mod tests {
         let mut connecting = connector(secret.clone(), 1);
         let challenge = Guarded::Challenge([9; NONCE]).encode();
         let (Heard::Send(proof), _) = connecting.read(&challenge, 512) else { panic!() };
+        // The connector's proof isn't even the acceptor's of the very same bytes.
+        let said = &connecting.said[..connecting.said.len() - MAC];
+        let key = secret.clone().unwrap();
+        assert!(key.is_proved(Role::Connector, said, &proof[NONCE..]));
+        assert!(!key.is_proved(Role::Acceptor, said, &proof[NONCE..]));
         let own = [connecting.hello(), proof[NONCE..].to_vec()].concat();
         assert_eq!(connecting.read(&own, 512).0, Heard::Unproved(Unproved::Wrong));
-        // The connector's proof as the acceptor's, over the very same bytes.
-        let said = connecting.said.clone();
-        let key = secret.clone().unwrap();
-        assert!(!key.is_proved(Role::Acceptor, &said[..said.len() - MAC], &proof[NONCE..]));
 
         let mut accepting = acceptor(secret.clone(), 2);
         accepting.read(&connector(secret.clone(), 1).hello(), 512);

@@ -202,10 +202,10 @@ impl Visitors {
         self.strangers
     }
 
-    /// Whoever claimed last to be the left neighbour and didn't prove it, in words; None if nobody did or
-    /// the neighbour is there.
+    /// Whoever claimed last to be the left neighbour and didn't prove it, in words; None if nobody did, or
+    /// if the neighbour has come.
     pub fn impostor(&self) -> Option<String> {
-        let (from, why) = self.impostor.as_ref().filter(|_| !self.is_complete())?;
+        let (from, why) = self.impostor.as_ref().filter(|_| self.nonce.is_none())?;
         Some(format!("a connection from {} claimed to be rank {}: {why}", printed(from), self.left))
     }
 
