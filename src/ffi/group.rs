@@ -33,6 +33,9 @@ pub type ring_group_t = ring_group;
 /// RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
 /// RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
 /// settings, or isn't a rank of this ring; the text names ranks, addresses and errors.
+/// RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
+/// secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
+/// connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
 /// RING_STATUS_SYSTEM: the host refused descriptors or threads.
 #[unsafe(no_mangle)]
 #[must_use]
@@ -48,12 +51,13 @@ pub unsafe extern "C" fn ring_group_create(
 
 /// As ring_group_create, with the configuration from the environment: RING_RANK or MLX_RANK,
 /// RING_HOSTFILE or MLX_HOSTFILE (the first that is set wins), RING_SIZE, RING_JOB_ID,
+/// RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its end),
 /// RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info or
 /// debug), which sends the log to stderr unless a log callback is set.
 ///
 /// The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
-/// malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_SECRET, RING_SECRET_FILE,
-/// RING_WIRE, RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
+/// malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_WIRE, RING_TRANSPORT,
+/// RING_TRACE or RING_STALL_WARNING_MS is set.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_create_from_env(out: *mut *mut ring_group_t) -> ring_status_t {

@@ -7,8 +7,11 @@ pub const MAX_HELLO: usize = HELLO_FIXED + MAX_JOB_ID;
 /// A job id's length is one byte.
 pub const MAX_JOB_ID: usize = 255;
 
-const HELLO_MAGIC: [u8; 8] = *b"\x93LIBRING";
+pub(super) const HELLO_MAGIC: [u8; 8] = *b"\x93LIBRING";
 const HELLO_FIXED: usize = 72;
+
+/// A hello's flag: its sender has a shared secret.
+pub const HAS_SECRET: u32 = 1 << 31;
 
 /// What a link carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,9 +92,13 @@ impl Hello {
     /// How many bytes to read next, after these: never past the hello's end, since the peer's first
     /// call may follow at once.
     pub fn wanted(bytes: &[u8]) -> usize {
-        let known = bytes.get(17).map_or(0, |job_id| usize::from(*job_id));
-        let whole = if bytes.len() < HELLO_FIXED { HELLO_FIXED } else { HELLO_FIXED + known };
+        let whole = if bytes.len() < HELLO_FIXED { HELLO_FIXED } else { Hello::len(bytes) };
         whole.saturating_sub(bytes.len())
+    }
+
+    /// Bytes of the hello that begins with these.
+    pub fn len(bytes: &[u8]) -> usize {
+        HELLO_FIXED + bytes.get(17).map_or(0, |job_id| usize::from(*job_id))
     }
 
     /// Reads a hello from the first bytes of a stream; None while more are needed. A wrong byte is
@@ -104,7 +111,7 @@ impl Hello {
         if bytes.len() < HELLO_FIXED {
             return Ok(None);
         }
-        let whole = HELLO_FIXED + usize::from(bytes[17]);
+        let whole = Hello::len(bytes);
         if usize::from(u16_at(bytes, 12)) != whole {
             return Err(NotAHello);
         }
