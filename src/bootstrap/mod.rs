@@ -5,12 +5,18 @@ pub mod environment;
 pub mod hostfile;
 
 mod claims;
+mod control;
 mod dial;
+mod door;
 mod forming;
+mod gossip;
 mod listen;
 mod resolve;
+mod rivals;
+mod too_late;
 mod visitors;
 
+pub use door::Door;
 pub use forming::form;
 
 use std::io;
@@ -22,7 +28,7 @@ use socket2::Socket;
 use crate::link::TcpLink;
 use crate::memory::Region;
 use crate::sys::{self, fork};
-use crate::wire::{Frame, Hello, MAX_HELLO};
+use crate::wire::{Hello, MAX_HELLO, Member};
 
 /// A rank beside this one, and the links to it.
 pub struct Neighbour {
@@ -40,6 +46,12 @@ pub struct Neighbour {
 pub struct Ring {
     pub right: Neighbour,
     pub left: Neighbour,
+    /// Goes on listening for those who come too late.
+    pub door: Door,
+    /// The group's id, alike on all ranks.
+    pub group: [u8; 16],
+    /// Every rank as it describes itself, in the order of ranks.
+    pub members: Vec<Member>,
 }
 
 /// A socket while the ring forms.
@@ -78,17 +90,6 @@ impl Connection {
         let got = sys::receive(self.descriptor(), wanted)?;
         hello.extend_from_slice(&bytes[..got]);
         Ok(())
-    }
-
-    /// Whether the peer at the other end of a control link has gone, or given up, while this rank was
-    /// still forming. One that has said goodbye has not: it may have sent messages before.
-    fn is_abandoned(&self) -> bool {
-        let mut bytes = [0; Frame::KNOWN_FROM];
-        match sys::peek(self.descriptor(), Region::from_slice(&mut bytes)) {
-            Ok(0) => false,
-            Ok(got) => !Frame::is_goodbye(&bytes[..got]),
-            Err(_) => true,
-        }
     }
 
     fn into_link(self) -> io::Result<TcpLink> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::link::{Link, TcpLink};
 use crate::memory::Region;
 use crate::sys::{self, Interest, PollEntry};
@@ -46,7 +46,10 @@ impl Control {
         let deadline = Instant::now() + SETTLES;
         loop {
             match self.read() {
-                Ok(Some(frame)) => return cause_of(frame),
+                Ok(Some(frame)) => match cause_of(&frame) {
+                    Some(cause) => return cause,
+                    None => continue,
+                },
                 Ok(None) => {}
                 Err(_) => return Cause::Died,
             }
@@ -62,17 +65,24 @@ impl Control {
     }
 
     fn read(&mut self) -> io::Result<Option<Frame>> {
-        let more = self.link.buffered() + 1;
-        let arrived = self.link.peek(more)?;
-        let mut bytes = vec![0; arrived.len()];
-        Region::from_slice(&mut bytes).copy_from(arrived);
-        match Frame::decode(&bytes) {
-            Ok(Some((frame, used))) => {
-                self.link.consume(used);
-                Ok(Some(frame))
+        loop {
+            let held = self.link.buffered();
+            if held > 0 {
+                let arrived = self.link.peek(held)?;
+                let mut bytes = vec![0; arrived.len()];
+                Region::from_slice(&mut bytes).copy_from(arrived);
+                match Frame::decode(&bytes) {
+                    Ok(Some((frame, used))) => {
+                        self.link.consume(used);
+                        return Ok(Some(frame));
+                    }
+                    Ok(None) => {}
+                    Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+                }
             }
-            Ok(None) => Ok(None),
-            Err(_) => Err(io::ErrorKind::InvalidData.into()),
+            if self.link.peek(held + 1)?.len() == held {
+                return Ok(None);
+            }
         }
     }
 
@@ -81,17 +91,11 @@ impl Control {
     }
 }
 
-fn cause_of(frame: Frame) -> Cause {
+fn cause_of(frame: &Frame) -> Option<Cause> {
     match frame {
-        Frame::Goodbye { sequence, .. } => Cause::Left(sequence),
-        Frame::Record { sequence, status, rank, detected_by, os_error, text } => Cause::Failed(Error {
-            status: Status::from_number(status).filter(|s| *s != Status::Ok).unwrap_or(Status::Internal),
-            text,
-            rank: usize::try_from(rank).ok(),
-            detected_by: usize::try_from(detected_by).ok(),
-            os_error,
-            sequence,
-        }),
-        _ => Cause::Silent,
+        // What was told while the ring formed comes twice, and once unread.
+        Frame::Known(_) | Frame::Confirmed { .. } => None,
+        Frame::Goodbye { sequence, .. } => Some(Cause::Left(*sequence)),
+        frame => Some(frame.error().map_or(Cause::Silent, Cause::Failed)),
     }
 }

@@ -92,6 +92,8 @@ impl Group {
         let (mut controls, mut messages) = (Vec::new(), Messages::default());
         if size > 1 {
             let ring = bootstrap::form(config)?;
+            // Nobody looks after it yet.
+            drop(ring.door);
             peers.addresses = Some([ring.right.address.to_string(), ring.left.address.ip().to_string()]);
             for neighbour in [ring.right, ring.left] {
                 let Neighbour { lanes: own, control, message_out, message_in, .. } = neighbour;

@@ -2,7 +2,7 @@
 
 use super::gossip::Member;
 use super::{CALL_HEADER, CallHeader, array_at, u16_at, u32_at};
-use crate::error::Error;
+use crate::error::{Error, Status};
 
 /// No frame is longer; a text is cut to fit.
 pub const MAX_FRAME: usize = 2048;
@@ -14,7 +14,8 @@ const ENVELOPE: usize = 4;
 /// One frame. -1 stands for a rank that isn't known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// The group has failed.
+    /// The group has failed, or a rank has given up forming it. While the ring forms TIMEOUT is the
+    /// sender's connect timeout: its next run may still be waited for.
     Record { sequence: u64, status: i32, rank: i32, detected_by: i32, os_error: i32, text: String },
     /// A rank has destroyed its group after this collective.
     Goodbye { rank: u32, sequence: u64 },
@@ -81,12 +82,19 @@ impl Frame {
         }
     }
 
-    /// Bytes from which a frame's kind is known.
-    pub const KNOWN_FROM: usize = 3;
-
-    /// Whether the first bytes of a frame are a goodbye's; fewer than [`Frame::KNOWN_FROM`] are none.
-    pub fn is_goodbye(bytes: &[u8]) -> bool {
-        bytes.get(2) == Some(&GOODBYE)
+    /// The failure that a record tells of; None of another frame.
+    pub fn error(&self) -> Option<Error> {
+        match self {
+            Frame::Record { sequence, status, rank, detected_by, os_error, text } => Some(Error {
+                status: Status::from_number(*status).filter(|s| *s != Status::Ok).unwrap_or(Status::Internal),
+                text: text.clone(),
+                rank: usize::try_from(*rank).ok(),
+                detected_by: usize::try_from(*detected_by).ok(),
+                os_error: *os_error,
+                sequence: *sequence,
+            }),
+            _ => None,
+        }
     }
 
     /// The frame's bytes, at most [`MAX_FRAME`].

@@ -43,7 +43,7 @@ mod hello;
 
 pub use call::{CALL_HEADER, CallHeader, Kind, Refused};
 pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic};
-pub use gossip::Member;
+pub use gossip::{Member, group_id};
 pub use hello::{Answer, Hello, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
 
 /// The protocol's version: the rules of what goes where, in which order, in which bytes.
