@@ -540,9 +540,9 @@ mod tests {
             }
         }
         let address = "192.0.2.1:5".parse().unwrap();
-        for rank in 0..size {
-            if let Some(frame) = world.processes[of[rank]].looks_at(address) {
-                world.send(of[rank], &frame);
+        for &process in &of {
+            if let Some(frame) = world.processes[process].looks_at(address) {
+                world.send(process, &frame);
             }
         }
         world.settle();
