@@ -97,6 +97,10 @@ impl Dial {
         self.answer.as_ref().filter(|_| self.is_done())
     }
 
+    pub fn awaits_answer(&self) -> bool {
+        matches!(self.stage, Stage::Greeting { .. })
+    }
+
     /// Where the peer is looked for first.
     pub fn first_address(&mut self, now: Instant) -> Option<SocketAddr> {
         self.lookup.addresses(now)?.first().copied()

@@ -64,8 +64,10 @@ impl Listening {
                 }
             }
         }
-        if self.is_listening() {
-            self.in_use = None;
+        if self.is_listening()
+            && let Some(mut in_use) = self.in_use.take()
+        {
+            in_use.rival.last_word(claims, &self.address.to_string(), now)?;
         }
         match first_error {
             Some((address, error)) if self.sockets.is_empty() => Err(refused(&self.address, address, &error)),

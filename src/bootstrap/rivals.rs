@@ -78,6 +78,11 @@ impl Rival {
         Ok(())
     }
 
+    /// The port is free by now: an occupant that has failed because of this rank has answered before.
+    pub fn last_word(&mut self, claims: &Claims, shown: &str, now: Instant) -> Result<()> {
+        if self.dial.awaits_answer() { self.progress(claims, shown, now) } else { Ok(()) }
+    }
+
     /// Who has the port, where that is known.
     pub fn found(&self) -> Option<&str> {
         self.found.as_deref().filter(|found| !found.is_empty())
