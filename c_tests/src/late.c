@@ -29,11 +29,16 @@ static void starts_late(int rank, int size, const char *hosts, void *data) {
   plain(rank, hosts);
 }
 
+struct again {
+  int victim;
+  int killed; /* the last rank may come */
+};
+
 /* A rank is killed while the others still wait for the last one, and runs again. */
 static void comes_again(int rank, int size, const char *hosts, void *data) {
-  int victim = *(int *)data;
-  if (rank == size - 1) usleep(900000);
-  if (rank == victim) {
+  struct again *again = data;
+  while (rank == size - 1 && !__atomic_load_n(&again->killed, __ATOMIC_ACQUIRE)) usleep(1000);
+  if (rank == again->victim) {
     for (int run = 0; run < 3; run++) {
       pid_t old = fork();
       CHECK(old >= 0);
@@ -46,6 +51,7 @@ static void comes_again(int rank, int size, const char *hosts, void *data) {
       int status;
       CHECK(waitpid(old, &status, 0) == old && WIFSIGNALED(status));
     }
+    __atomic_store_n(&again->killed, 1, __ATOMIC_RELEASE);
   }
   plain(rank, hosts);
 }
@@ -157,9 +163,11 @@ int main(void) {
       free(hosts);
     }
   }
+  struct again *again = shared(sizeof *again);
   for (int victim = 0; victim < 3; victim++) {
     char *hosts = make_hosts(4, 1);
-    run_ranks(4, hosts, comes_again, &victim, 20, 0);
+    *again = (struct again){.victim = victim};
+    run_ranks(4, hosts, comes_again, again, 20, 0);
     free(hosts);
   }
   char *hosts = make_hosts(3, 1);

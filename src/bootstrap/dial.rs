@@ -225,7 +225,7 @@ impl Dial {
         now: Instant,
     ) -> Result<Stage> {
         let address = connection.address;
-        let hello = match listen(&connection, &mut handshake) {
+        let hello = match hear(&connection, &mut handshake) {
             // It has just started or is about to end: its next run may be the right one.
             Err(error) => return Ok(self.try_next(address, error, next, now)),
             Ok(Heard::NotAPeer) => {
@@ -336,7 +336,7 @@ impl Dial {
 }
 
 /// Carries the handshake as far as the peer's words go.
-fn listen(connection: &Connection, handshake: &mut Connector) -> io::Result<Heard> {
+fn hear(connection: &Connection, handshake: &mut Connector) -> io::Result<Heard> {
     loop {
         let words = connection.receive(handshake.wanted())?;
         if words.is_empty() {

@@ -187,7 +187,7 @@ impl Visitors {
     pub fn progress(&mut self, now: Instant) -> Result<()> {
         let mut i = 0;
         while i < self.open.len() {
-            match listen(&mut self.open[i]) {
+            match hear(&mut self.open[i]) {
                 Ok(Fate::Waits) if now < self.open[i].since + MAX_SILENCE => i += 1,
                 Ok(Fate::Waits | Fate::Gone) | Err(_) => {
                     let visitor = self.open.remove(i);
@@ -356,7 +356,7 @@ impl Visitors {
 }
 
 /// Carries the handshake as far as the visitor's words go.
-fn listen(visitor: &mut Visitor) -> io::Result<Fate> {
+fn hear(visitor: &mut Visitor) -> io::Result<Fate> {
     loop {
         let words = visitor.connection.receive(visitor.handshake.wanted())?;
         if words.is_empty() {
