@@ -113,6 +113,43 @@ static int connect_to(int port) {
   return made;
 }
 
+/* What a stock MLX peer shows to a rank: as its right neighbour payload instead of a hello, as its left
+ * one silence. */
+static void mlx_neighbours(void) {
+  int port = free_port(), on = 1;
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 0) == 0);
+  for (int talks = 0; talks < 2; talks++) {
+    int own = free_port();
+    char hosts[128];
+    snprintf(hosts, sizeof hosts, "[\"127.0.0.1:%d\",\"127.0.0.1:%d\"]", own, port);
+    pid_t peer = fork();
+    CHECK(peer >= 0);
+    if (peer == 0) {
+      int accepted = accept(listener, NULL, NULL), dialled = -1;
+      float payload[64] = {1, 2, 3};
+      while (dialled < 0) usleep(10000), dialled = connect_to(own);
+      if (talks) (void)!send(accepted, payload, sizeof payload, MSG_NOSIGNAL);
+      sleep(3);
+      _exit(0);
+    }
+    ring_config_t config = make_config(0, hosts, 1);
+    config.connect_timeout_ms = 1000;
+    ring_group_t *group = NULL;
+    double start = seconds();
+    EXPECT(RING_STATUS_CONNECT_FAILED, ring_group_create(&config, &group));
+    const char *text = last_error();
+    if (talks) CHECK(strstr(text, "the stock MLX ring") && seconds() - start < 0.9, "%s", text);
+    else CHECK(strstr(text, "no peer's: 1, from 127.0.0.1 (a stock MLX ring") && strstr(text, "does not answer"), "%s", text);
+    kill(peer, SIGKILL);
+    waitpid(peer, NULL, 0);
+  }
+  close(listener);
+}
+
 struct crowd {
   int port, limit, formed;
 };
@@ -189,6 +226,8 @@ int main(void) {
   hosts = make_hosts(5, 1);
   run_ranks(5, hosts, conflict_of_others, NULL, 20, 0);
   free(hosts);
+
+  mlx_neighbours();
 
   struct crowd *crowd = shared(sizeof *crowd);
   for (int few = 0; few < 2; few++) {

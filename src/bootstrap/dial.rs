@@ -252,8 +252,10 @@ impl Dial {
         }
         if hello.answer == Answer::Formed {
             // Of an old run, which is about to end.
-            let job = if claims.same_job(&hello) { String::new() } else { claims.job_text(&hello.job_id) };
-            let error = io::Error::other(format!("it is in a ring {job} that has formed already"));
+            let job = claims.job_text(&hello.job_id);
+            let which =
+                if claims.same_job(&hello) { String::new() } else { format!(" of another job ({job})") };
+            let error = io::Error::other(format!("it is in a ring{which} that has formed already"));
             return Ok(self.try_next(address, error, next, now));
         }
         if hello.answer == Answer::Myself {

@@ -270,7 +270,9 @@ impl Forming<'_> {
 
     /// When this rank may confirm at the earliest.
     fn held_until(&self) -> Option<Instant> {
-        let hold = if self.claims.has_job_id() { Duration::ZERO } else { HOLD };
+        // A ring that has little time forms all the same.
+        let longest = self.config.connect_timeout.map_or(HOLD, |timeout| HOLD.min(timeout / 2));
+        let hold = if self.claims.has_job_id() { Duration::ZERO } else { longest };
         self.listens_since.map(|since| since + hold)
     }
 

@@ -24,8 +24,9 @@ const HINT: &str = "two jobs that share a hostfile need job ids";
 /// The question to the process that has this rank's port.
 pub struct Rival {
     dial: Dial,
-    /// Who it is, where that is no cause to give up at once: an old run may be about to end.
-    found: Option<String>,
+    /// Once it is known who it is, and that is no cause to give up at once, since an old run may be
+    /// about to end: what it is, if that can be told.
+    found: Option<Option<String>>,
 }
 
 impl Rival {
@@ -47,7 +48,7 @@ impl Rival {
         if let Err(error) = self.dial.progress(claims, now) {
             // Without a descriptor there is no answer, and binding will say why soon enough.
             let is_another = matches!(error.status, Status::ConnectFailed | Status::AuthFailed);
-            self.found = Some(if is_another { "another program has it" } else { "" }.to_owned());
+            self.found = Some(is_another.then(|| "another program has it".to_owned()));
             return Ok(());
         }
         let Some(theirs) = self.dial.answer() else { return Ok(()) };
@@ -75,7 +76,7 @@ impl Rival {
             }
             _ => return Ok(()),
         };
-        self.found = Some(found);
+        self.found = Some(Some(found));
         Ok(())
     }
 
@@ -86,7 +87,7 @@ impl Rival {
 
     /// Who has the port, where that is known.
     pub fn found(&self) -> Option<&str> {
-        self.found.as_deref().filter(|found| !found.is_empty())
+        self.found.as_ref()?.as_deref()
     }
 
     pub fn waits(&self, add: &mut dyn FnMut(&Connection, Interest)) -> Option<Instant> {

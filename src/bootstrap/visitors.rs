@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::claims::{Claims, LinkName};
@@ -15,7 +16,7 @@ use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status};
 use crate::link::close_at_once;
 use crate::log;
-use crate::sys::Interest;
+use crate::sys::{Interest, fork};
 use crate::wire::{Answer, Hello, LinkKind};
 
 /// Handshakes that may be open at once; a newcomer evicts the oldest one that has said nothing.
@@ -31,6 +32,21 @@ const MAX_SILENCE: Duration = Duration::from_secs(10);
 const DEAF: Duration = Duration::from_millis(50);
 /// Strangers' addresses that a text shows.
 const SHOWN: usize = 4;
+
+/// A descriptor that is given up to accept, and so get rid of, a connection when all are used up.
+struct Reserve {
+    #[allow(dead_code, reason = "unregisters the descriptor before it closes")]
+    registered: fork::Registered,
+    #[allow(dead_code, reason = "held, never read")]
+    file: File,
+}
+
+impl Reserve {
+    fn new() -> Option<Reserve> {
+        let file = File::open("/dev/null").ok()?;
+        Some(Reserve { registered: fork::Registered::new(file.as_raw_fd()), file })
+    }
+}
 
 struct Visitor {
     connection: Connection,
@@ -54,8 +70,7 @@ pub struct Visitors {
     impostor: Option<(SocketAddr, Unproved)>,
     /// Where the last of them came from, without repetitions.
     strange: Vec<IpAddr>,
-    /// Given up to accept, and so get rid of, a connection when descriptors have run out.
-    reserve: Option<File>,
+    reserve: Option<Reserve>,
     deaf_until: Option<Instant>,
     /// The last error for want of descriptors.
     exhausted: Option<io::Error>,
@@ -83,7 +98,7 @@ impl Visitors {
             strangers: 0,
             strange: Vec::new(),
             impostor: None,
-            reserve: File::open("/dev/null").ok(),
+            reserve: Reserve::new(),
             deaf_until: None,
             exhausted: None,
             formed: None,
@@ -155,14 +170,14 @@ impl Visitors {
     /// Accepts and closes a connection with the descriptor that was kept for this.
     fn turn_away(&mut self, listener: &Connection) -> bool {
         if self.reserve.take().is_none() {
-            self.reserve = File::open("/dev/null").ok();
+            self.reserve = Reserve::new();
             return false;
         }
         if let Ok((socket, _)) = listener.socket.accept() {
             self.strangers += 1;
             close_at_once(socket);
         }
-        self.reserve = File::open("/dev/null").ok();
+        self.reserve = Reserve::new();
         self.reserve.is_some()
     }
 
