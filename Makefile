@@ -4,6 +4,7 @@
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   calls of 2 GiB, for minutes, which `make test` leaves out
 # make bench      ring-perf on rings of two and of four
+# make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi
 # make install    PREFIX=/usr/local LIBDIR=lib INCLUDEDIR=include DESTDIR=
@@ -13,6 +14,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 INCLUDEDIR ?= include
 DESTDIR ?=
+FUZZ_SECONDS ?= 60
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
@@ -21,7 +23,7 @@ C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools demo c-tests test test-rust test-c test-faults test-large test-tools test-install bench lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -51,6 +53,7 @@ test: deps
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-tools
 	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory test-valgrind
 	@$(MAKE) --no-print-directory test-install
 
 test-rust:
@@ -64,13 +67,16 @@ c-tests: library
 	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
 
 test-c: c-tests
-	@$(STEP) "C tests" "tests passed" ctest --test-dir build/c_tests -LE large -j $(JOBS) --output-on-failure
+	@$(STEP) "C tests" "tests passed\|(Skipped)" ctest --test-dir build/c_tests -LE 'large|valgrind' -j $(JOBS) --output-on-failure
 
 test-faults: c-tests
-	@$(STEP) "faults" "tests passed" ctest --test-dir build/c_tests -L faults -j $(JOBS) --output-on-failure
+	@$(STEP) "faults" "tests passed\|(Skipped)" ctest --test-dir build/c_tests -L faults -j $(JOBS) --output-on-failure
 
 test-large: c-tests
 	@$(STEP) "calls of 2 GiB" "tests passed" ctest --test-dir build/c_tests -L large --output-on-failure
+
+test-valgrind: c-tests
+	@$(STEP) "C programs in valgrind" "tests passed\|Skipped" ctest --test-dir build/c_tests -L valgrind -j $(JOBS) --output-on-failure
 
 test-install: library
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
@@ -79,8 +85,12 @@ bench: tools
 	@build/tools/ring-perf --ranks 2
 	@build/tools/ring-perf --ranks 4
 
+fuzz: deps
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh fuzz/run.sh
+
 lint: lint-deps
 	@$(STEP) "cargo fmt" "" cargo fmt --check
+	@$(STEP) "cargo fmt (fuzz)" "" cargo fmt --check --manifest-path fuzz/Cargo.toml
 	@$(STEP) "cargo clippy" "" cargo clippy --locked --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
 	@$(STEP) "the header is the source's" "" git diff --exit-code include/ring.h

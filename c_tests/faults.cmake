@@ -1,9 +1,6 @@
 # What happens when ranks, hosts and callers fail: each program has one subject. Their times are
 # promises, so that most want the machine for themselves. `ctest -L faults` runs them alone.
 
-# Whether ring.h declares ring_group_abort.
-set(HAS_ABORT OFF)
-
 add_library(faults STATIC src/faults/witness.c src/faults/work.c)
 target_link_libraries(faults PUBLIC harness)
 
@@ -58,8 +55,5 @@ endforeach()
 # FAULTS_ROUNDS and FAULTS_SEED in the environment: see its source.
 faults_program(stress)
 faults_test(stress stress 600)
-if(HAS_ABORT)
-  target_compile_definitions(faults_stress PRIVATE HAS_ABORT)
-  faults_program(abort)
-  faults_test(abort abort 60)
-endif()
+faults_program(abort)
+faults_test(abort abort 60)

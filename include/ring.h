@@ -339,8 +339,8 @@ typedef int32_t ring_log_level;
  * may call any function on it; collectives are served first come, first served.
  *
  * Functions: ring_group_create, ring_group_create_from_env, ring_group_rank, ring_group_size,
- * ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_destroy, and the
- * collectives and messages.
+ * ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_abort,
+ * ring_group_destroy, and the collectives and messages.
  */
 typedef struct ring_group ring_group;
 
@@ -451,7 +451,8 @@ typedef struct ring_config {
    */
   const char *job_id;
   /**
-   * Shared secret, 16 bytes or more; NULL: peers are not authenticated. Not in this build.
+   * Shared secret, 16 bytes to 4096, alike on all ranks: each proves to its neighbours that it knows
+   * it, and never sends it. NULL: peers are not authenticated. Data is not encrypted either way.
    */
   const void *secret;
   /**
@@ -601,6 +602,9 @@ void ring_config_init(ring_config_t *config, size_t struct_size);
  * RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
  * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
  * settings, or isn't a rank of this ring; the text names ranks, addresses and errors.
+ * RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
+ * secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
+ * connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
  * RING_STATUS_SYSTEM: the host refused descriptors or threads.
  */
 RING_NODISCARD ring_status_t ring_group_create(const ring_config_t *config, ring_group_t **out);
@@ -608,12 +612,13 @@ RING_NODISCARD ring_status_t ring_group_create(const ring_config_t *config, ring
 /**
  * As ring_group_create, with the configuration from the environment: RING_RANK or MLX_RANK,
  * RING_HOSTFILE or MLX_HOSTFILE (the first that is set wins), RING_SIZE, RING_JOB_ID,
+ * RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its end),
  * RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info or
  * debug), which sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_SECRET, RING_SECRET_FILE,
- * RING_WIRE, RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_WIRE, RING_TRANSPORT,
+ * RING_TRACE or RING_STALL_WARNING_MS is set.
  */
 RING_NODISCARD ring_status_t ring_group_create_from_env(ring_group_t **out);
 
@@ -635,6 +640,17 @@ int32_t ring_group_size(const ring_group_t *group);
  * in a forked child.
  */
 ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
+
+/**
+ * Fails the group on every rank: calls that are blocked on it, here and elsewhere, return
+ * RING_STATUS_ABORTED within 100 ms, with this rank named, and so does every later call. Any thread may
+ * call it at any time, while others are blocked in calls, too; it never blocks. A group that has failed
+ * already keeps its failure. The group is still to be destroyed.
+ *
+ * RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
+ * in a forked child.
+ */
+ring_status_t ring_group_abort(ring_group_t *group);
 
 /**
  * Leaves the ring and frees the group; NULL does nothing. Calls that other threads are blocked in

@@ -17,4 +17,5 @@ pub mod memory;
 pub mod panics;
 pub mod plan;
 pub mod sys;
+pub mod watcher;
 pub mod wire;

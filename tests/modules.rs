@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 const LEAVES: [&str; 5] = ["dtype", "error", "log", "memory", "panics"];
 
 /// What each module may know besides the leaves.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("ffi", &["group", "bootstrap"]),
-    ("group", &["bootstrap", "engine", "plan", "kernels", "wire", "link", "sys"]),
+    ("group", &["bootstrap", "watcher", "engine", "plan", "kernels", "wire", "link", "sys"]),
     ("engine", &["plan", "kernels", "wire", "link", "sys"]),
     ("bootstrap", &["wire", "link", "sys"]),
+    ("watcher", &["wire", "link", "sys"]),
     ("plan", &[]),
     ("kernels", &[]),
     ("link", &["sys"]),

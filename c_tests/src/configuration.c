@@ -51,12 +51,12 @@ static void fields(void) {
   FIELD(invalid, "job_id", config.job_id = long_id);
   FIELD(invalid, "secret_len", config.secret = "x");
   FIELD(invalid, "secret", config.secret_len = 16);
-  FIELD(invalid, "secret", config.secret = "short", config.secret_len = 5);
+  FIELD(invalid, "secret has fewer than 16", config.secret = "0123456789abcde", config.secret_len = 15);
+  FIELD(invalid, "secret_len", config.secret = "0123456789abcdef", config.secret_len = 4097);
   FIELD(invalid, "wire", config.wire = 2);
   FIELD(invalid, "transport", config.transport = 3);
   FIELD(invalid, "flags", config.flags = 1u << 31);
   FIELD(invalid, "reserved", config.reserved = 1);
-  FIELD(lacks, "secret", config.secret = "0123456789abcdef", config.secret_len = 16);
   FIELD(lacks, "wire", config.wire = RING_WIRE_MLX);
   FIELD(lacks, "transport", config.transport = RING_TRANSPORT_SHM);
   FIELD(lacks, "trace_dir", config.trace_dir = "x");

@@ -72,6 +72,10 @@ int free_port(void) {
   return 0;
 }
 
+void release_ports(void) {
+  while (reservations > 0) close(reserved[--reservations]);
+}
+
 char *make_hosts(int size, int addresses) {
   char *text = malloc((size_t)(size * addresses) * 32 + 16), *end = text;
   CHECK(text);
@@ -142,7 +146,7 @@ struct ranks start_ranks(int size, const char *hosts, rank_body *body, void *dat
       prctl(PR_SET_PDEATHSIG, SIGKILL); /* a stopped rank would outlive a failed test for ever */
 #endif
       /* The ranks' descriptors are their own; the reservations live on in this process's parent. */
-      while (reservations > 0) close(reserved[--reservations]);
+      release_ports();
       body(rank, size, hosts, data);
       exit(0);
     }

@@ -39,6 +39,9 @@ double seconds(void);
 /* A port of 127.0.0.1 below the range of outgoing connections that nobody listens on. */
 int free_port(void);
 
+/* Lets others have the ports that this process was given. */
+void release_ports(void);
+
 /* A hostfile's text for a ring on 127.0.0.1; the caller frees it. */
 char *make_hosts(int size, int addresses);
 

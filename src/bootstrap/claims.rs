@@ -1,7 +1,11 @@
 //! What two ranks claim of their ring, and where that differs.
 
 use crate::bootstrap::config::Config;
-use crate::wire::{Answer, Hello, LinkKind, VERSION};
+use crate::bootstrap::handshake::{Acceptor, Connector};
+use crate::bootstrap::secret::Secret;
+use crate::error::{Error, Result, Status, os_words};
+use crate::sys;
+use crate::wire::{Answer, HAS_SECRET, Hello, LinkKind, NONCE, VERSION};
 
 /// Names one of the links of an edge: its kind and its lane.
 pub type LinkName = (LinkKind, u16);
@@ -14,6 +18,7 @@ pub struct Claims {
     lanes: usize,
     job_id: Vec<u8>,
     pub nonce: [u8; 16],
+    secret: Option<Secret>,
 }
 
 impl Claims {
@@ -24,6 +29,7 @@ impl Claims {
             lanes: config.entries[config.rank].len() * config.connections,
             job_id: config.job_id.clone(),
             nonce,
+            secret: config.secret.clone(),
         }
     }
 
@@ -46,11 +52,33 @@ impl Claims {
             size: self.size as u32,
             from: self.rank as u32,
             to: peer as u32,
-            flags: 0,
+            flags: if self.secret.is_some() { HAS_SECRET } else { 0 },
             group: [0; 16],
             nonce: self.nonce,
             job_id: self.job_id.clone(),
         }
+    }
+
+    /// The connector's side of a handshake for this link to `peer`.
+    pub fn connector(&self, peer: usize, link: LinkName) -> Result<Connector> {
+        let hello = self.hello(peer, link, Answer::None);
+        Ok(Connector::new(self.secret.as_ref(), &hello, self.fresh()?))
+    }
+
+    /// The acceptor's side of a handshake with whoever has connected.
+    pub fn acceptor(&self) -> Result<Acceptor> {
+        Ok(Acceptor::new(self.secret.as_ref(), self.fresh()?))
+    }
+
+    /// A nonce for one connection: what was said on another proves nothing on it.
+    fn fresh(&self) -> Result<[u8; NONCE]> {
+        if self.secret.is_none() {
+            return Ok([0; NONCE]);
+        }
+        sys::random().map_err(|error| {
+            let text = format!("drawing random bytes: {}", os_words(&error));
+            Error::new(Status::System, text).with_os(&error)
+        })
     }
 
     pub fn same_job(&self, theirs: &Hello) -> bool {
@@ -107,7 +135,7 @@ mod tests {
     use super::*;
 
     fn claims(rank: usize) -> Claims {
-        Claims { rank, size: 4, lanes: 3, job_id: b"a".to_vec(), nonce: [rank as u8; 16] }
+        Claims { rank, size: 4, lanes: 3, job_id: b"a".to_vec(), nonce: [rank as u8; 16], secret: None }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use crate::bootstrap::hostfile;
+use crate::bootstrap::secret::Secret;
 use crate::error::{Error, Result, Status};
 use crate::wire::MAX_JOB_ID;
 
@@ -15,8 +16,6 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Connections per neighbour and address.
 const MAX_CONNECTIONS: u32 = 64;
-/// A shorter secret could be guessed.
-const MIN_SECRET: usize = 16;
 
 /// One `host:port` of a hostfile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +55,7 @@ pub struct Names {
     pub size: &'static str,
     pub hostfile: &'static str,
     pub job_id: &'static str,
+    pub secret: &'static str,
     pub connections: &'static str,
 }
 
@@ -66,6 +66,7 @@ impl Names {
         size: "size",
         hostfile: "hostfile",
         job_id: "job_id",
+        secret: "secret",
         connections: "connections",
     };
 }
@@ -82,7 +83,7 @@ pub struct Settings {
     pub hosts: Option<Vec<u8>>,
     pub rendezvous: Option<Vec<u8>>,
     pub job_id: Vec<u8>,
-    pub secret: Option<Vec<u8>>,
+    pub secret: Option<Secret>,
     /// 0 is the default, u32::MAX none; likewise `timeout_ms`.
     pub connect_timeout_ms: u32,
     pub timeout_ms: u32,
@@ -129,6 +130,8 @@ pub struct Config {
     pub entries: Vec<Vec<Address>>,
     /// Ranks with another job id are refused; at most 255 bytes.
     pub job_id: Vec<u8>,
+    /// Peers prove that they know it; None: they are not authenticated.
+    pub secret: Option<Secret>,
     /// The whole of create; None waits for ever.
     pub connect_timeout: Option<Duration>,
     /// Without progress, each call; None waits for ever.
@@ -235,6 +238,7 @@ impl Settings {
             rank,
             entries: entries.to_vec(),
             job_id: self.job_id.clone(),
+            secret: self.secret.clone(),
             connect_timeout: timeout_from_ms(self.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
             timeout: timeout_from_ms(self.timeout_ms, DEFAULT_TIMEOUT),
             connections: self.connections.max(1) as usize,
@@ -264,8 +268,8 @@ impl Settings {
                 names.job_id
             )));
         }
-        if self.secret.as_ref().is_some_and(|secret| secret.len() < MIN_SECRET) {
-            return Err(invalid(format!("secret has fewer than {MIN_SECRET} bytes")));
+        if let Some(problem) = self.secret.as_ref().and_then(Secret::problem) {
+            return Err(invalid(format!("{} {problem}", names.secret)));
         }
         if !(0..=1).contains(&self.wire) {
             return Err(invalid(format!("wire is {}, which is no ring_wire_t", self.wire)));
@@ -286,7 +290,6 @@ impl Settings {
     fn check_supported(&self) -> Result<()> {
         let lacking = [
             (self.rendezvous.is_some(), "rendezvous"),
-            (self.secret.is_some(), "secret"),
             (self.wire != 0, "wire RING_WIRE_MLX"),
             (self.transport == 2, "transport RING_TRANSPORT_SHM"),
             (self.flags != 0, "flags"),
@@ -321,6 +324,10 @@ mod tests {
         let endless = Settings { timeout_ms: u32::MAX, connect_timeout_ms: 7, ..settings(0, THREE) };
         let config = endless.check().unwrap();
         assert_eq!((config.timeout, config.connect_timeout), (None, Some(Duration::from_millis(7))));
+        let guarded =
+            Settings { secret: Some(Secret::new(b"0123456789abcdef".to_vec())), ..settings(0, THREE) };
+        assert!(guarded.check().unwrap().secret.is_some());
+        assert!(!format!("{guarded:?} {:?}", guarded.check()).contains("48, 49"));
         let alone = settings(0, r#"["a:0"]"#).check().unwrap();
         assert_eq!(alone.entries.len(), 1);
     }
@@ -342,7 +349,8 @@ mod tests {
             (Settings { rendezvous: Some("".into()), ..good() }, "hosts and rendezvous are set"),
             (Settings { connections: 65, ..good() }, "connections is 65; at most 64"),
             (Settings { job_id: vec![b'x'; 256], ..good() }, "job_id has 256 bytes"),
-            (Settings { secret: Some(vec![1; 15]), ..good() }, "secret has fewer than 16"),
+            (Settings { secret: Some(Secret::new(vec![1; 15])), ..good() }, "secret has fewer than 16"),
+            (Settings { secret: Some(Secret::new(vec![1; 4097])), ..good() }, "secret has more than 4096"),
             (Settings { wire: 2, ..good() }, "wire is 2"),
             (Settings { transport: -1, ..good() }, "transport is -1"),
             (Settings { flags: 2, ..good() }, "flags is 0x2"),
@@ -361,7 +369,6 @@ mod tests {
         let good = || settings(0, THREE);
         let lacking = [
             Settings { hosts: None, rendezvous: Some("a:1".into()), size: 2, ..good() },
-            Settings { secret: Some(vec![1; 16]), ..good() },
             Settings { wire: 1, ..good() },
             Settings { transport: 2, ..good() },
             Settings { flags: 1, ..good() },

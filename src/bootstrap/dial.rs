@@ -8,12 +8,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::bootstrap::claims::{Claims, LinkName};
 use crate::bootstrap::config::Address;
+use crate::bootstrap::handshake::{Connector, Heard, Unproved};
 use crate::bootstrap::resolve::Lookup;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::close_at_once;
 use crate::sys::Interest;
-use crate::wire::{Answer, Hello};
+use crate::wire::Answer;
 
 /// The next of a name's addresses is tried when the one before has been silent for this long
 /// (RFC 8305's connection attempt delay).
@@ -46,10 +47,10 @@ enum Stage {
         next: usize,
         next_at: Instant,
     },
-    /// The hello is sent; the answer comes in pieces.
+    /// The hello is sent; what the peer says to it comes in pieces.
     Greeting {
         connection: Connection,
-        answer: Vec<u8>,
+        handshake: Connector,
         next: usize,
         until: Instant,
     },
@@ -106,8 +107,8 @@ impl Dial {
                 Stage::Connecting { attempts, next, next_at } => {
                     self.connect(claims, attempts, next, next_at, now)?
                 }
-                Stage::Greeting { connection, answer, next, until } => {
-                    self.greet(claims, connection, answer, next, until, now)?
+                Stage::Greeting { connection, handshake, next, until } => {
+                    self.greet(claims, connection, handshake, next, until, now)?
                 }
                 done => done,
             };
@@ -148,7 +149,7 @@ impl Dial {
                     Ok(false) => i += 1,
                     Ok(true) => {
                         let connection = attempts.swap_remove(i);
-                        return Ok(self.hello(claims, connection, next, now));
+                        return self.hello(claims, connection, next, now);
                     }
                     Err(error) => {
                         let failed = attempts.swap_remove(i);
@@ -176,10 +177,11 @@ impl Dial {
         Ok(Stage::Connecting { attempts, next, next_at })
     }
 
-    fn hello(&mut self, claims: &Claims, connection: Connection, next: usize, now: Instant) -> Stage {
-        match connection.send(claims.hello(self.peer, self.link, Answer::None).encode()) {
-            Ok(()) => Stage::Greeting { connection, answer: Vec::new(), next, until: now + SILENT },
-            Err(error) => self.try_next(connection.address, error, next, now),
+    fn hello(&mut self, claims: &Claims, connection: Connection, next: usize, now: Instant) -> Result<Stage> {
+        let handshake = claims.connector(self.peer, self.link)?;
+        match connection.send(handshake.hello()) {
+            Ok(()) => Ok(Stage::Greeting { connection, handshake, next, until: now + SILENT }),
+            Err(error) => Ok(self.try_next(connection.address, error, next, now)),
         }
     }
 
@@ -198,34 +200,32 @@ impl Dial {
         &mut self,
         claims: &Claims,
         connection: Connection,
-        mut answer: Vec<u8>,
+        mut handshake: Connector,
         next: usize,
         until: Instant,
         now: Instant,
     ) -> Result<Stage> {
         let address = connection.address;
-        // The fixed part, then the job id.
-        if let Err(error) = (0..2).try_for_each(|_| connection.receive(&mut answer)) {
+        let hello = match listen(&connection, &mut handshake) {
             // It has just started or is about to end: its next run may be the right one.
-            return Ok(self.try_next(address, error, next, now));
-        }
-        let hello = match Hello::decode(&answer) {
-            Err(_) => {
+            Err(error) => return Ok(self.try_next(address, error, next, now)),
+            Ok(Heard::NotAPeer) => {
                 return Err(self.failed(
                     address,
                     "it does not speak this library's protocol (the stock MLX ring, or another program)",
                 ));
             }
-            Ok(None) => {
+            Ok(Heard::Unproved(why)) => return Err(self.unproved(address, why)),
+            Ok(Heard::More | Heard::Send(_)) => {
                 let others = self.lookup.addresses(now).is_some_and(|addresses| addresses.len() > 1);
                 if others && now >= until {
                     let error =
                         io::Error::new(io::ErrorKind::TimedOut, "it accepts connections but does not answer");
                     return Ok(self.try_next(address, error, next, now));
                 }
-                return Ok(Stage::Greeting { connection, answer, next, until });
+                return Ok(Stage::Greeting { connection, handshake, next, until });
             }
-            Ok(Some(hello)) => hello,
+            Ok(Heard::Peer(hello)) => hello,
         };
         if hello.answer == Answer::Myself {
             close_at_once(connection.socket);
@@ -252,6 +252,10 @@ impl Dial {
     fn failed(&self, address: SocketAddr, why: &str) -> Error {
         let text = format!("rank {} (right neighbour) at {}: {why}", self.peer, printed(&address));
         Error::new(Status::ConnectFailed, text).at_rank(self.peer)
+    }
+
+    fn unproved(&self, address: SocketAddr, why: Unproved) -> Error {
+        Error { status: Status::AuthFailed, ..self.failed(address, &why.to_string()) }
     }
 
     fn note(&mut self, address: SocketAddr, error: io::Error) {
@@ -295,6 +299,21 @@ impl Dial {
                 Some(*until)
             }
             Stage::Done(_) => None,
+        }
+    }
+}
+
+/// Carries the handshake as far as the peer's words go.
+fn listen(connection: &Connection, handshake: &mut Connector) -> io::Result<Heard> {
+    loop {
+        let words = connection.receive(handshake.wanted())?;
+        if words.is_empty() {
+            return Ok(Heard::More);
+        }
+        match handshake.take(&words) {
+            Heard::More => {}
+            Heard::Send(bytes) => connection.send(bytes)?,
+            heard => return Ok(heard),
         }
     }
 }

@@ -3,19 +3,14 @@
 use std::ffi::OsString;
 
 use crate::bootstrap::config::{Names, Settings};
+use crate::bootstrap::hostfile;
+use crate::bootstrap::secret::Secret;
 use crate::error::{Error, Result, Status};
 use crate::log::Level;
 
 /// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
-const LATER: [&str; 7] = [
-    "RING_RENDEZVOUS",
-    "RING_SECRET",
-    "RING_SECRET_FILE",
-    "RING_WIRE",
-    "RING_TRANSPORT",
-    "RING_TRACE",
-    "RING_STALL_WARNING_MS",
-];
+const LATER: [&str; 5] =
+    ["RING_RENDEZVOUS", "RING_WIRE", "RING_TRANSPORT", "RING_TRACE", "RING_STALL_WARNING_MS"];
 
 fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
@@ -50,18 +45,51 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
             size: "RING_SIZE",
             hostfile: hostfile_name,
             job_id: "RING_JOB_ID",
+            secret: "RING_SECRET",
             connections: "RING_CONNECTIONS",
         },
         rank,
         size: size.unwrap_or(0) as i32,
         hostfile: Some(hostfile),
         job_id: lookup("RING_JOB_ID").unwrap_or_default().into_encoded_bytes(),
+        secret: secret(lookup("RING_SECRET"), lookup("RING_SECRET_FILE"))?,
         connect_timeout_ms: optional("RING_CONNECT_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
         timeout_ms: optional("RING_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
         ..Settings::default()
     };
     Ok((settings, level.transpose()?))
+}
+
+/// The secret, from one of its two variables.
+fn secret(value: Option<OsString>, file: Option<OsString>) -> Result<Option<Secret>> {
+    let path = match (value, file) {
+        (Some(_), Some(_)) => {
+            return Err(invalid(
+                "RING_SECRET and RING_SECRET_FILE are set, and only one of them may be".into(),
+            ));
+        }
+        (Some(value), None) => return Ok(Some(Secret::new(value.into_encoded_bytes()))),
+        (None, None) => return Ok(None),
+        (None, Some(path)) if path.is_empty() => {
+            return Err(invalid("RING_SECRET_FILE is empty; it must be the path of a file".into()));
+        }
+        (None, Some(path)) => path,
+    };
+    let source = format!("RING_SECRET_FILE {}", path.display());
+    let mut bytes = hostfile::read(&path, &source)?;
+    // Editors and echo end a file with one, which nobody means.
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    if bytes.is_empty() {
+        return Err(invalid(format!("{source}: it is empty")));
+    }
+    let secret = Secret::new(bytes);
+    match secret.problem() {
+        Some(problem) => Err(invalid(format!("{source}: it {problem}"))),
+        None => Ok(Some(secret)),
+    }
 }
 
 /// A decimal number, and nothing else.
@@ -103,6 +131,7 @@ mod tests {
             ("MLX_HOSTFILE", "b"),
             ("RING_SIZE", "4"),
             ("RING_JOB_ID", "job"),
+            ("RING_SECRET", "0123456789abcdef"),
             ("RING_CONNECT_TIMEOUT_MS", "5"),
             ("RING_TIMEOUT_MS", "4294967295"),
             ("RING_CONNECTIONS", "3"),
@@ -113,11 +142,48 @@ mod tests {
         assert_eq!((settings.connect_timeout_ms, settings.timeout_ms), (5, u32::MAX));
         assert_eq!((settings.hostfile, settings.job_id), (Some("a".into()), b"job".to_vec()));
         assert_eq!(level, Some(Level::Warn));
+        assert!(settings.secret.is_some_and(|secret| secret.is("0123456789abcdef")));
+    }
+
+    #[test]
+    fn a_secret_may_come_from_a_file() {
+        let path = std::env::temp_dir().join(format!("ring-secret-{}", std::process::id()));
+        let read = || {
+            read(&[("RING_RANK", "1"), ("RING_HOSTFILE", "h"), ("RING_SECRET_FILE", path.to_str().unwrap())])
+        };
+        let from = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            read().map(|(settings, _)| settings.secret.unwrap())
+        };
+        for (bytes, secret) in [
+            ("0123456789abcdef", "0123456789abcdef"),
+            ("0123456789abcdef\n", "0123456789abcdef"),
+            ("0123456789abcdef\n\n", "0123456789abcdef\n"),
+            ("0123456789abcdef ", "0123456789abcdef "),
+        ] {
+            assert!(from(bytes.as_bytes()).unwrap().is(secret), "{bytes:?}");
+        }
+        let long = vec![b'x'; 4097];
+        let bad: [(&[u8], &str); 4] = [
+            (b"", "it is empty"),
+            (b"\n", "it is empty"),
+            (b"0123456789abcde\n", "it has fewer than 16 bytes"),
+            (&long, "it has more than 4096 bytes"),
+        ];
+        for (bytes, text) in bad {
+            let error = from(bytes).unwrap_err();
+            let text = format!("RING_SECRET_FILE {}: {text}", path.display());
+            assert_eq!((error.status, error.text), (Status::InvalidConfig, text));
+        }
+        std::fs::remove_file(&path).unwrap();
+        let error = read().unwrap_err();
+        assert!(error.text.ends_with(": No such file or directory"), "{error}");
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        let bad: [(&[(&str, &str)], &str); 11] = [
+        let both = [with("RING_SECRET", "0123456789abcdef"), with("RING_SECRET_FILE", "x")].concat();
+        let bad: [(&[(&str, &str)], &str); 14] = [
             (&[], "neither RING_RANK nor MLX_RANK is set"),
             (&[("MLX_RANK", "0")], "neither RING_HOSTFILE nor MLX_HOSTFILE is set"),
             (&with("RING_RANK", ""), "RING_RANK is \"\""),
@@ -129,6 +195,9 @@ mod tests {
             (&with("RING_CONNECTIONS", "many"), "RING_CONNECTIONS is \"many\""),
             (&with("RING_TIMEOUT_MS", "4294967296"), "RING_TIMEOUT_MS is \"4294967296\""),
             (&with("RING_LOG", "loud"), "RING_LOG is \"loud\""),
+            (&with("RING_SECRET_FILE", ""), "RING_SECRET_FILE is empty"),
+            (&with("RING_SECRET_FILE", "/"), "RING_SECRET_FILE /: it is a directory"),
+            (&both, "RING_SECRET and RING_SECRET_FILE are set"),
         ];
         for (variables, text) in bad {
             let error = read(variables).unwrap_err();
@@ -137,6 +206,13 @@ mod tests {
         }
         let error = read(&with("RING_HOSTFILE", "")).unwrap().0.check().unwrap_err();
         assert!(error.text.contains("RING_HOSTFILE is empty"), "{error}");
+        let short = Settings {
+            hostfile: None,
+            hosts: Some(b"[\"a:1\"]".to_vec()),
+            rank: 0,
+            ..read(&with("RING_SECRET", "")).unwrap().0
+        };
+        assert_eq!(short.check().unwrap_err().text, "RING_SECRET has fewer than 16 bytes");
     }
 
     #[test]

@@ -130,12 +130,18 @@ impl Forming<'_> {
             ));
             rank = rank.or(Some(self.left));
         }
+        let impostor = self.visitors.impostor();
+        let status = if impostor.is_some() { Status::AuthFailed } else { Status::ConnectFailed };
+        if let Some(impostor) = impostor {
+            missing.push(impostor);
+            rank = Some(self.left);
+        }
         if self.visitors.strangers() > 0 {
             missing.push(format!("connections refused that were no peer's: {}", self.visitors.strangers()));
         }
         let waited = self.config.connect_timeout.unwrap_or_default();
         let text = format!("the ring did not form within {} ms: {}", waited.as_millis(), missing.join("; "));
-        Error { rank, os_error, ..Error::new(Status::ConnectFailed, text) }
+        Error { rank, os_error, ..Error::new(status, text) }
     }
 
     /// Turns the connections into the ring's links.

@@ -3,10 +3,12 @@
 pub mod config;
 pub mod environment;
 pub mod hostfile;
+pub mod secret;
 
 mod claims;
 mod dial;
 mod forming;
+mod handshake;
 mod listen;
 mod resolve;
 mod visitors;
@@ -22,7 +24,7 @@ use socket2::Socket;
 use crate::link::TcpLink;
 use crate::memory::Region;
 use crate::sys::{self, fork};
-use crate::wire::{Frame, Hello, MAX_HELLO};
+use crate::wire::{Frame, MAX_HELLO};
 
 /// A rank beside this one, and the links to it.
 pub struct Neighbour {
@@ -62,7 +64,7 @@ impl Connection {
         self.socket.as_raw_fd()
     }
 
-    /// Sends a hello, which a fresh connection takes whole.
+    /// Sends a message of the handshake, which a fresh connection takes whole.
     fn send(&self, mut bytes: Vec<u8>) -> io::Result<()> {
         let pieces = [Region::from_slice(&mut bytes)];
         match sys::send(self.descriptor(), &pieces)? {
@@ -71,13 +73,12 @@ impl Connection {
         }
     }
 
-    /// Reads more of a hello, and not a byte past it.
-    fn receive(&self, hello: &mut Vec<u8>) -> io::Result<()> {
-        let mut bytes = [0; MAX_HELLO];
-        let wanted = Region::from_slice(&mut bytes).part(0, Hello::wanted(hello));
-        let got = sys::receive(self.descriptor(), wanted)?;
-        hello.extend_from_slice(&bytes[..got]);
-        Ok(())
+    /// Reads up to so many bytes of the handshake; none if none are there.
+    fn receive(&self, wanted: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; wanted.min(MAX_HELLO)];
+        let got = sys::receive(self.descriptor(), Region::from_slice(&mut bytes))?;
+        bytes.truncate(got);
+        Ok(bytes)
     }
 
     /// Whether the peer at the other end of a control link has gone, or given up, while this rank was

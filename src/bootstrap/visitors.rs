@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::net::SocketAddr;
 
 use crate::bootstrap::claims::{Claims, LinkName};
+use crate::bootstrap::handshake::{Acceptor, Heard, Unproved};
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::close_at_once;
@@ -19,7 +21,7 @@ const MAX_ACCEPTS: usize = 256;
 
 struct Visitor {
     connection: Connection,
-    hello: Vec<u8>,
+    handshake: Acceptor,
 }
 
 /// Whoever has connected to this rank while the ring forms.
@@ -31,6 +33,8 @@ pub struct Visitors {
     /// Which process the joined links lead to.
     nonce: Option<[u8; 16]>,
     strangers: u64,
+    /// Whoever claimed last to be the left neighbour, and didn't prove it.
+    impostor: Option<(SocketAddr, Unproved)>,
     /// Given up to accept, and so get rid of, a connection when descriptors have run out.
     reserve: Option<File>,
 }
@@ -39,13 +43,23 @@ pub struct Visitors {
 enum Fate {
     Waits,
     Gone,
-    Hello(Hello),
+    Unproved(Unproved),
+    Peer(Hello),
 }
 
 impl Visitors {
     pub fn new(claims: Claims, left: usize) -> Visitors {
         let reserve = File::open("/dev/null").ok();
-        Visitors { claims, left, open: vec![], joined: HashMap::new(), nonce: None, strangers: 0, reserve }
+        Visitors {
+            claims,
+            left,
+            open: vec![],
+            joined: HashMap::new(),
+            nonce: None,
+            strangers: 0,
+            impostor: None,
+            reserve,
+        }
     }
 
     /// Accepts what waits at a listener.
@@ -56,7 +70,7 @@ impl Visitors {
                     let address = address.as_socket().unwrap_or(listener.address);
                     // Fails if the visitor has gone already.
                     if let Ok(connection) = Connection::new(socket, address) {
-                        self.admit(connection);
+                        self.admit(connection)?;
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
@@ -77,13 +91,14 @@ impl Visitors {
         Ok(())
     }
 
-    fn admit(&mut self, connection: Connection) {
+    fn admit(&mut self, connection: Connection) -> Result<()> {
         if self.open.len() == MAX_OPEN {
-            let silent = self.open.iter().position(|v| v.hello.is_empty()).unwrap_or(0);
+            let silent = self.open.iter().position(|v| v.handshake.is_silent()).unwrap_or(0);
             let evicted = self.open.remove(silent);
             self.refuse(evicted.connection);
         }
-        self.open.push(Visitor { connection, hello: Vec::new() });
+        self.open.push(Visitor { connection, handshake: self.claims.acceptor()? });
+        Ok(())
     }
 
     /// Counts a stranger and closes its connection.
@@ -97,25 +112,42 @@ impl Visitors {
     pub fn progress(&mut self) -> Result<()> {
         let mut i = 0;
         while i < self.open.len() {
-            match read_hello(&mut self.open[i]) {
+            match listen(&mut self.open[i]) {
                 Ok(Fate::Waits) => i += 1,
                 Ok(Fate::Gone) | Err(_) => {
                     let visitor = self.open.swap_remove(i);
                     self.refuse(visitor.connection);
                 }
-                Ok(Fate::Hello(hello)) => {
+                Ok(Fate::Unproved(why)) => {
                     let visitor = self.open.swap_remove(i);
-                    self.judge(visitor.connection, hello)?;
+                    self.expose(visitor, why);
+                }
+                Ok(Fate::Peer(hello)) => {
+                    let visitor = self.open.swap_remove(i);
+                    self.judge(visitor, hello)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn judge(&mut self, connection: Connection, hello: Hello) -> Result<()> {
+    /// Counts a stranger that spoke as a peer does, but didn't prove itself.
+    fn expose(&mut self, visitor: Visitor, why: Unproved) {
+        let Visitor { connection, handshake } = visitor;
+        let (claimed, from) = (handshake.claimed(), connection.address);
+        let _ = connection.send(handshake.refusal(why));
+        self.strangers += 1;
+        log::line!(Warn, "a connection from {} was closed: {why}", printed(&from));
+        if claimed == Some(self.left) {
+            self.impostor = Some((from, why));
+        }
+    }
+
+    fn judge(&mut self, visitor: Visitor, hello: Hello) -> Result<()> {
+        let Visitor { connection, handshake } = visitor;
         let name = (hello.kind, hello.lane);
         let own = self.claims.hello(hello.from as usize, name, Answer::None);
-        let answer = |answer| connection.send(Hello { answer, ..own.clone() }.encode());
+        let answer = |answer| connection.send(handshake.answer(&Hello { answer, ..own }));
         let from = printed(&connection.address);
         if hello.nonce == self.claims.nonce {
             let _ = answer(Answer::Myself);
@@ -170,20 +202,32 @@ impl Visitors {
         self.strangers
     }
 
+    /// Whoever claimed last to be the left neighbour and didn't prove it, in words; None if nobody did, or
+    /// if the neighbour has come.
+    pub fn impostor(&self) -> Option<String> {
+        let (from, why) = self.impostor.as_ref().filter(|_| self.nonce.is_none())?;
+        Some(format!("a connection from {} claimed to be rank {}: {why}", printed(from), self.left))
+    }
+
     /// What to poll for reading.
     pub fn connections(&self) -> impl Iterator<Item = &Connection> {
         self.open.iter().map(|visitor| &visitor.connection)
     }
 }
 
-fn read_hello(visitor: &mut Visitor) -> io::Result<Fate> {
-    // The fixed part, then the job id: each read may be followed by another.
-    for _ in 0..2 {
-        visitor.connection.receive(&mut visitor.hello)?;
-    }
-    match Hello::decode(&visitor.hello) {
-        Err(_) => Ok(Fate::Gone),
-        Ok(None) => Ok(Fate::Waits),
-        Ok(Some(hello)) => Ok(Fate::Hello(hello)),
+/// Carries the handshake as far as the visitor's words go.
+fn listen(visitor: &mut Visitor) -> io::Result<Fate> {
+    loop {
+        let words = visitor.connection.receive(visitor.handshake.wanted())?;
+        if words.is_empty() {
+            return Ok(Fate::Waits);
+        }
+        match visitor.handshake.take(&words) {
+            Heard::More => {}
+            Heard::Send(bytes) => visitor.connection.send(bytes)?,
+            Heard::Peer(hello) => return Ok(Fate::Peer(hello)),
+            Heard::NotAPeer => return Ok(Fate::Gone),
+            Heard::Unproved(why) => return Ok(Fate::Unproved(why)),
+        }
     }
 }

@@ -55,6 +55,8 @@ pub struct Course {
     incoming: Incoming,
     sends: Cursor,
     receipts: Cursor,
+    /// Bytes that have been sent and received, headers included.
+    moved: (u64, u64),
     /// Bytes that may be sent now: what the pass may be ahead, and what it has received and
     /// reduced, less what it has sent.
     credit: usize,
@@ -73,6 +75,7 @@ impl Course {
             incoming: route.expect.map_or(Incoming::None, Incoming::Awaited),
             sends: cursor(&pass.sends),
             receipts: cursor(&pass.receipts),
+            moved: (0, 0),
             credit: pass.ahead * element,
         }
     }
@@ -88,6 +91,11 @@ impl Course {
 
     pub fn is_done(&self) -> bool {
         self.header_left == 0 && self.is_accepted() && self.sends.is_done() && self.receipts.is_done()
+    }
+
+    /// Bytes sent and received so far, headers included, with the links.
+    pub fn traffic(&self) -> [Option<(usize, u64)>; 2] {
+        [self.out.map(|link| (link, self.moved.0)), self.into.map(|link| (link, self.moved.1))]
     }
 
     /// The link that this pass waits to send on.
@@ -131,6 +139,7 @@ impl Course {
         self.header_left -= header;
         let mut left = bytes - header;
         self.credit -= left;
+        self.moved.0 += bytes as u64;
         while left > 0 {
             let len = task.plan.sends[self.sends.index].len * task.element;
             let step = left.min(len - self.sends.offset);
@@ -150,6 +159,7 @@ impl Course {
                 return Err(Fault::Differs { link, ours, theirs });
             }
             self.incoming = Incoming::Accepted;
+            self.moved.1 += CALL_HEADER as u64;
             moved = true;
         } else if !open {
             return Ok(false);
@@ -163,6 +173,7 @@ impl Course {
                 break;
             }
             self.credit += bytes;
+            self.moved.1 += bytes as u64;
             moved = true;
         }
         Ok(moved)

@@ -7,14 +7,13 @@ mod patience;
 mod tests;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::kernels::Reducer;
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Buffer, Pass, Plan, Span};
-use crate::sys::{self, Interest, PollEntry};
+use crate::sys::{self, Interest, PollEntry, Stop};
 use crate::wire::CallHeader;
 
 use course::Course;
@@ -103,29 +102,14 @@ impl Fault {
     }
 }
 
-/// Tells running calls of a group to end.
-#[derive(Debug)]
-pub struct Stop {
-    raised: AtomicBool,
-    wake: sys::Wake,
-}
-
-impl Stop {
-    /// Not raised yet.
-    pub fn new() -> io::Result<Stop> {
-        Ok(Stop { raised: AtomicBool::new(false), wake: sys::Wake::new()? })
-    }
-
-    /// Ends what runs and what starts from now on.
-    pub fn raise(&self) {
-        self.raised.store(true, Ordering::Release);
-        self.wake.wake();
-    }
-
-    /// Whether it was raised.
-    pub fn is_raised(&self) -> bool {
-        self.raised.load(Ordering::Acquire)
-    }
+/// What the engine tells of a call that waits. Nothing is called before its first sleep.
+pub trait Observer {
+    /// The call goes to sleep: bytes that have been sent and received on each link.
+    fn sleeps(&mut self, sent: &[u64], received: &[u64]);
+    /// Half the timeout is over without progress, or another second.
+    fn call_roll(&mut self);
+    /// The timeout is over; the links are looked at once more after this.
+    fn consult(&mut self);
 }
 
 /// Drives the passes of one call at a time; keeps its memory between calls.
@@ -133,6 +117,8 @@ impl Stop {
 pub struct Engine {
     courses: Vec<Course>,
     entries: Vec<PollEntry>,
+    /// Bytes sent and received, by link.
+    traffic: [Vec<u64>; 2],
     patience: Patience,
 }
 
@@ -150,12 +136,13 @@ impl Engine {
         links: &mut Links,
         stop: &Stop,
         timeout: Option<Duration>,
+        observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
         debug_assert_eq!(self.courses.len(), task.plan.passes.len());
         for (from, to) in &task.plan.copies {
             task.memory(*to).copy_from(task.memory(*from));
         }
-        let result = self.drive(task, links, stop, timeout);
+        let result = self.drive(task, links, stop, timeout, observer);
         self.courses.clear();
         if result.is_ok() {
             for fold in &task.plan.folds {
@@ -172,6 +159,7 @@ impl Engine {
         links: &mut Links,
         stop: &Stop,
         timeout: Option<Duration>,
+        observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
         self.patience.start(timeout);
         loop {
@@ -198,17 +186,42 @@ impl Engine {
             }
             match self.patience.missed() {
                 Next::Retry => {}
-                Next::Sleep(limit) => self.sleep(links, stop, limit)?,
+                Next::Sleep(limit) => {
+                    self.tell(links, observer);
+                    self.sleep(links, stop, limit)?;
+                }
+                Next::CallRoll => {
+                    self.tell(links, observer);
+                    observer.call_roll();
+                }
+                Next::Consult => observer.consult(),
                 Next::GiveUp => return Err(self.stalled()),
             }
         }
+    }
+
+    fn tell(&mut self, links: &Links, observer: &mut dyn Observer) {
+        let [sent, received] = &mut self.traffic;
+        for bytes in [&mut *sent, &mut *received] {
+            bytes.clear();
+            bytes.resize(links.len(), 0);
+        }
+        for course in &self.courses {
+            let [out, into] = course.traffic();
+            for (bytes, moved) in [(&mut *sent, out), (&mut *received, into)] {
+                if let Some((link, moved)) = moved {
+                    bytes[link] += moved;
+                }
+            }
+        }
+        observer.sleeps(sent, received);
     }
 
     /// Sleeps until a link that is waited for is ready, the group is stopped or `limit` is over.
     fn sleep(&mut self, links: &Links, stop: &Stop, limit: Option<Duration>) -> Result<(), Fault> {
         self.entries.clear();
         let read = Interest { read: true, write: false };
-        self.entries.push(PollEntry::new(stop.wake.descriptor(), read));
+        self.entries.push(PollEntry::new(stop.descriptor(), read));
         let mut unwaitable = false;
         let mut add = |link: usize, interest: Interest| match links[link].descriptor() {
             Some(descriptor) => self.entries.push(PollEntry::new(descriptor, interest)),

@@ -12,13 +12,21 @@ const CROWDED_YIELD: Duration = Duration::from_micros(100);
 /// How long the group then sleeps at its first miss.
 const CROWDED: Duration = Duration::from_millis(100);
 
+/// The roll is called anew at this interval, and for the last time about so long before the
+/// deadline.
+const ROLL_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What to do after a turn in which nothing moved.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     Retry,
     /// Sleep for at most this long; None is without limit.
     Sleep(Option<Duration>),
-    /// The timeout is over, and nothing came at the last look either.
+    /// Half the timeout is over: ask what the others do.
+    CallRoll,
+    /// The timeout is over: hear what the others know, then look at the links once more.
+    Consult,
+    /// Nothing came at the last look either.
     GiveUp,
 }
 
@@ -30,7 +38,9 @@ pub struct Patience {
     idle_since: Option<Instant>,
     last_miss: Option<Instant>,
     crowded_until: Option<Instant>,
-    /// The links were looked at once more after the deadline.
+    /// Idle for this long, the roll is called next.
+    next_roll: Duration,
+    /// The deadline is over and the links are looked at for the last time.
     last_look: bool,
 }
 
@@ -46,6 +56,7 @@ impl Patience {
         self.idle_since = None;
         self.last_miss = None;
         self.last_look = false;
+        self.next_roll = self.timeout.map_or(Duration::MAX, first_roll);
     }
 
     /// Nothing moved: gives up the core and says what is next.
@@ -67,18 +78,25 @@ impl Patience {
         let idle = now - since;
         if self.timeout.is_some_and(|timeout| idle >= timeout) {
             // A rank that was stopped finds its deadline past, and its peers' words unread.
-            if std::mem::replace(&mut self.last_look, true) {
-                return Next::GiveUp;
-            }
-            return Next::Retry;
+            let looked = std::mem::replace(&mut self.last_look, true);
+            return if looked { Next::GiveUp } else { Next::Consult };
+        }
+        if idle >= self.next_roll {
+            self.next_roll = idle + ROLL_INTERVAL;
+            return Next::CallRoll;
         }
         if idle < AWAKE && self.crowded_until.is_none() {
             return Next::Retry;
         }
         // The sleep is no yield: what it lasts says nothing about the core.
         self.last_miss = None;
-        Next::Sleep(self.timeout.map(|timeout| timeout - idle))
+        Next::Sleep(self.timeout.map(|timeout| timeout.min(self.next_roll) - idle))
     }
+}
+
+/// After half the timeout, and so that the roll has its time before the deadline.
+fn first_roll(timeout: Duration) -> Duration {
+    (timeout / 2).min(timeout.saturating_sub(ROLL_INTERVAL)).max(timeout / 4)
 }
 
 #[cfg(test)]
@@ -88,16 +106,28 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(5);
 
     #[test]
-    fn awake_then_asleep_then_one_more_look() {
+    fn awake_then_asleep_then_the_roll_then_one_more_look() {
         let mut patience = Patience::default();
         patience.start(Some(TIMEOUT));
         let t = Instant::now();
         let at = |us| t + Duration::from_micros(us);
         assert_eq!(patience.after_yield(at(0)), Next::Retry);
         assert_eq!(patience.after_yield(at(40)), Next::Retry);
-        assert_eq!(patience.after_yield(at(60)), Next::Sleep(Some(TIMEOUT - Duration::from_micros(60))));
-        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);
+        assert_eq!(patience.after_yield(at(60)), Next::Sleep(Some(TIMEOUT / 2 - Duration::from_micros(60))));
+        let half = t + TIMEOUT / 2;
+        assert_eq!(patience.after_yield(half), Next::CallRoll);
+        assert_eq!(patience.after_yield(half), Next::Sleep(Some(ROLL_INTERVAL)));
+        assert_eq!(patience.after_yield(half + ROLL_INTERVAL * 2), Next::CallRoll);
+        assert_eq!(patience.after_yield(half + ROLL_INTERVAL * 2), Next::Sleep(Some(ROLL_INTERVAL / 2)));
+        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Consult);
         assert_eq!(patience.after_yield(t + TIMEOUT), Next::GiveUp);
+    }
+
+    #[test]
+    fn the_roll_has_its_time_before_any_deadline() {
+        for (timeout_ms, roll_ms) in [(300_000, 150_000), (2000, 1000), (1500, 500), (1000, 250), (100, 25)] {
+            assert_eq!(first_roll(Duration::from_millis(timeout_ms)), Duration::from_millis(roll_ms));
+        }
     }
 
     #[test]
@@ -106,11 +136,11 @@ mod tests {
         patience.start(Some(TIMEOUT));
         let t = Instant::now();
         patience.after_yield(t);
-        assert_eq!(patience.after_yield(t + AWAKE), Next::Sleep(Some(TIMEOUT - AWAKE)));
-        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);
+        assert_eq!(patience.after_yield(t + AWAKE), Next::Sleep(Some(TIMEOUT / 2 - AWAKE)));
+        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Consult);
         patience.moved();
         assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);
-        assert_eq!(patience.after_yield(t + TIMEOUT + AWAKE), Next::Sleep(Some(TIMEOUT - AWAKE)));
+        assert_eq!(patience.after_yield(t + TIMEOUT + AWAKE), Next::Sleep(Some(TIMEOUT / 2 - AWAKE)));
     }
 
     #[test]

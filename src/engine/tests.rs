@@ -6,7 +6,7 @@ use super::*;
 use crate::dtype::{Dtype, Op};
 use crate::link::pair::pair;
 use crate::plan::{Flow, Place};
-use crate::wire::{CallHeader, Kind};
+use crate::wire::{CALL_HEADER, CallHeader, Kind};
 
 /// One rank's ends of its links.
 type Ends = Vec<Box<dyn Link>>;
@@ -84,7 +84,9 @@ fn run_ring(
                     scratch: Region::from_slice(&mut scratch),
                 };
                 let stop = Stop::new().unwrap();
-                engine.run(&task, &mut links, &stop, Some(Duration::from_secs(30))).unwrap();
+                engine
+                    .run(&task, &mut links, &stop, Some(Duration::from_secs(30)), &mut Seen::default())
+                    .unwrap();
                 assert!(recv == *right, "rank {rank} of {size}, {lanes} lanes, {count} elements");
             });
         }
@@ -119,17 +121,53 @@ fn alone(count: usize) -> (Engine, Plan, Ends, Ends) {
     (engine, plan, links, peer)
 }
 
+/// What an engine told of a call.
+#[derive(Default)]
+struct Seen {
+    slept: Option<(Vec<u64>, Vec<u64>)>,
+    rolls: usize,
+    consulted: usize,
+}
+
+impl Observer for Seen {
+    fn sleeps(&mut self, sent: &[u64], received: &[u64]) {
+        self.slept = Some((sent.to_vec(), received.to_vec()));
+    }
+
+    fn call_roll(&mut self) {
+        self.rolls += 1;
+    }
+
+    fn consult(&mut self) {
+        self.consulted += 1;
+    }
+}
+
 fn run_alone(
     (engine, plan): (&mut Engine, &Plan),
     links: &mut Links,
     recv: &mut [u8],
     stop: &Stop,
 ) -> Result<(), Fault> {
+    let seen = &mut Seen::default();
+    let result = run_seen((engine, plan), links, recv, stop, seen);
+    // A call that ends before its deadline consults nobody.
+    assert_eq!(seen.consulted > 0, matches!(result, Err(Fault::Stalled { .. })));
+    result
+}
+
+fn run_seen(
+    (engine, plan): (&mut Engine, &Plan),
+    links: &mut Links,
+    recv: &mut [u8],
+    stop: &Stop,
+    seen: &mut Seen,
+) -> Result<(), Fault> {
     let mut send = recv.to_vec();
     let reducer = Reducer::new(Dtype::Int32, Op::Sum);
     let (send, recv) = (Region::from_slice(&mut send), Region::from_slice(recv));
     let task = Task { plan, element: 4, reducer, ranks: 2, send, recv, scratch: Region::empty() };
-    engine.run(&task, links, stop, Some(Duration::from_millis(50)))
+    engine.run(&task, links, stop, Some(Duration::from_millis(50)), seen)
 }
 
 #[test]
@@ -145,6 +183,23 @@ fn nothing_of_a_differing_call_is_stored() {
     let fault = run_alone((&mut engine, &plan), &mut links, &mut recv, &Stop::new().unwrap()).unwrap_err();
     assert!(matches!(fault, Fault::Differs { link: 1, theirs, .. } if theirs.count == 9), "{fault:?}");
     assert_eq!(recv, [1u8; 32]);
+}
+
+#[test]
+fn a_call_that_waits_tells_what_has_moved_and_asks_before_its_deadline() {
+    let (mut engine, plan, mut links, mut peer) = alone(8);
+    let mut sent = header(8).encode();
+    let mut data = [7u8; 8];
+    peer[0].send(&[Region::from_slice(&mut sent), Region::from_slice(&mut data)]).unwrap();
+    let mut seen = Seen::default();
+    let stop = Stop::new().unwrap();
+    let fault = run_seen((&mut engine, &plan), &mut links, &mut [0; 32], &stop, &mut seen).unwrap_err();
+    assert!(matches!(fault, Fault::Stalled { .. }), "{fault:?}");
+    assert!(seen.rolls >= 1 && seen.consulted == 1);
+    let (sent, received) = seen.slept.unwrap();
+    // The header and a segment of each half; of what came, a header and a segment of 8 bytes.
+    let header = CALL_HEADER as u64;
+    assert_eq!((received, sent[0]), (vec![0, header + 8], header + 8 + 8));
 }
 
 #[test]

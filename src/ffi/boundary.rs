@@ -2,6 +2,7 @@
 //! leaves its text for this thread.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use super::group::ring_group_t;
 use super::types::ring_status_t;
@@ -45,7 +46,7 @@ pub fn on_group(
         Ok(group) => group,
         Err(error) => return report(Err(error)),
     };
-    report(caught(|| body(group)).unwrap_or_else(|text| Err(group.fail_internally(&text))))
+    report(caught(|| body(&group)).unwrap_or_else(|text| Err(group.fail_internally(&text))))
 }
 
 /// An entry that can't fail; after a panic it gives `otherwise`.
@@ -53,7 +54,7 @@ pub fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or(otherwise)
 }
 
-fn usable<'a>(name: &str, group: *const ring_group_t) -> Result<&'a Group> {
+fn usable(name: &str, group: *const ring_group_t) -> Result<Arc<Group>> {
     let Some(group) = borrow(group) else {
         return Err(Error::new(Status::InvalidArgument, format!("{name}: group is NULL")));
     };
@@ -70,11 +71,19 @@ pub fn refuse_callback(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The group behind a handle.
-pub fn borrow<'a>(group: *const ring_group_t) -> Option<&'a Group> {
-    // SAFETY: NULL, or what ring_group_create made; its owner destroys it once, and after the
-    // calls on it.
-    unsafe { group.cast::<Group>().as_ref() }
+/// The group behind a handle, kept alive while a call works on it: destroy on another thread ends
+/// the call first, but not what comes after a panic in it.
+pub fn borrow(group: *const ring_group_t) -> Option<Arc<Group>> {
+    let group = group.cast::<Group>();
+    if group.is_null() {
+        return None;
+    }
+    // SAFETY: what ring_group_create made of an Arc; its owner destroys it once, and after the calls
+    // on it have begun.
+    unsafe {
+        Arc::increment_strong_count(group);
+        Some(Arc::from_raw(group))
+    }
 }
 
 /// Runs a callback of the host program.

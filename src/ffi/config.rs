@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use super::errors::MAX_STRUCT;
 use super::types::{ring_transport_t, ring_wire_t};
 use crate::bootstrap::config::Settings;
+use crate::bootstrap::secret::{MAX_SECRET, Secret};
 use crate::error::{Error, Result, Status};
 
 /// What a group is made of. Set up by ring_config_init, which makes every field mean "default"; the
@@ -34,7 +35,8 @@ pub struct ring_config {
     pub rendezvous: *const c_char,
     /// Ranks with another job id are refused; NULL is "". At most 255 bytes.
     pub job_id: *const c_char,
-    /// Shared secret, 16 bytes or more; NULL: peers are not authenticated. Not in this build.
+    /// Shared secret, 16 bytes to 4096, alike on all ranks: each proves to its neighbours that it knows
+    /// it, and never sends it. NULL: peers are not authenticated. Data is not encrypted either way.
     pub secret: *const c_void,
     /// Bytes of the secret.
     pub secret_len: usize,
@@ -80,9 +82,6 @@ pub unsafe extern "C" fn ring_config_init(config: *mut ring_config_t, struct_siz
         (*config).rank = -1;
     }
 }
-
-/// A secret may be any bytes, but nobody's has more.
-const MAX_SECRET: usize = 4096;
 
 fn refused(status: Status, text: String) -> Error {
     Error::new(status, text)
@@ -137,12 +136,13 @@ fn text(pointer: *const c_char) -> Option<Vec<u8>> {
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec())
 }
 
-fn secret(pointer: *const c_void, len: usize) -> Result<Option<Vec<u8>>> {
+fn secret(pointer: *const c_void, len: usize) -> Result<Option<Secret>> {
     match (pointer.is_null(), len) {
         (true, 0) => Ok(None),
         (false, 1..=MAX_SECRET) => {
             // SAFETY: not NULL, and the caller says that so many bytes are there.
-            Ok(Some(unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), len) }.to_vec()))
+            let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), len) };
+            Ok(Some(Secret::new(bytes.to_vec())))
         }
         (true, _) => Err(refused(Status::InvalidConfig, format!("secret is NULL, but secret_len is {len}"))),
         (false, 0) => Err(refused(Status::InvalidConfig, "secret is set, but secret_len is 0".into())),

@@ -50,8 +50,9 @@ pub unsafe extern "C" fn ring_group_last_error(
     len: usize,
 ) -> usize {
     value(0, || {
-        let text = borrow(group).and_then(|group| group.failure()).map_or("", |error| &error.text);
-        copy_text(text, buf, len)
+        let group = borrow(group);
+        let failure = group.as_ref().and_then(|group| group.failure());
+        copy_text(failure.map_or("", |error| &error.text), buf, len)
     })
 }
 

@@ -1,5 +1,7 @@
 //! Groups: made, asked, destroyed.
 
+use std::sync::Arc;
+
 use super::boundary::{borrow, on_group, refuse_callback, status, value};
 use super::config::{ring_config_t, settings};
 use super::types::ring_status_t;
@@ -13,8 +15,8 @@ use crate::log;
 /// may call any function on it; collectives are served first come, first served.
 ///
 /// Functions: ring_group_create, ring_group_create_from_env, ring_group_rank, ring_group_size,
-/// ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_destroy, and the
-/// collectives and messages.
+/// ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_abort,
+/// ring_group_destroy, and the collectives and messages.
 pub struct ring_group {
     _opaque: [u8; 0],
 }
@@ -31,6 +33,9 @@ pub type ring_group_t = ring_group;
 /// RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
 /// RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
 /// settings, or isn't a rank of this ring; the text names ranks, addresses and errors.
+/// RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
+/// secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
+/// connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
 /// RING_STATUS_SYSTEM: the host refused descriptors or threads.
 #[unsafe(no_mangle)]
 #[must_use]
@@ -46,12 +51,13 @@ pub unsafe extern "C" fn ring_group_create(
 
 /// As ring_group_create, with the configuration from the environment: RING_RANK or MLX_RANK,
 /// RING_HOSTFILE or MLX_HOSTFILE (the first that is set wins), RING_SIZE, RING_JOB_ID,
+/// RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its end),
 /// RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info or
 /// debug), which sends the log to stderr unless a log callback is set.
 ///
 /// The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
-/// malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_SECRET, RING_SECRET_FILE,
-/// RING_WIRE, RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
+/// malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_WIRE, RING_TRANSPORT,
+/// RING_TRACE or RING_STALL_WARNING_MS is set.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_create_from_env(out: *mut *mut ring_group_t) -> ring_status_t {
@@ -74,9 +80,9 @@ fn check_out(name: &str, out: *mut *mut ring_group_t) -> Result<()> {
     }
 }
 
-fn give(group: Group, out: *mut *mut ring_group_t) -> Result<()> {
+fn give(group: Arc<Group>, out: *mut *mut ring_group_t) -> Result<()> {
     // SAFETY: checked not to be NULL; the caller has a pointer's room there.
-    unsafe { out.write(Box::into_raw(Box::new(group)).cast()) };
+    unsafe { out.write(Arc::into_raw(group).cast_mut().cast()) };
     Ok(())
 }
 
@@ -105,6 +111,21 @@ pub unsafe extern "C" fn ring_group_set_timeout(group: *mut ring_group_t, timeou
     })
 }
 
+/// Fails the group on every rank: calls that are blocked on it, here and elsewhere, return
+/// RING_STATUS_ABORTED within 100 ms, with this rank named, and so does every later call. Any thread may
+/// call it at any time, while others are blocked in calls, too; it never blocks. A group that has failed
+/// already keeps its failure. The group is still to be destroyed.
+///
+/// RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
+/// in a forked child.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ring_group_abort(group: *mut ring_group_t) -> ring_status_t {
+    on_group("ring_group_abort", group, |group| {
+        group.abort();
+        Ok(())
+    })
+}
+
 /// Leaves the ring and frees the group; NULL does nothing. Calls that other threads are blocked in
 /// return RING_STATUS_ABORTED first. Unless the group has failed, what successful calls sent is
 /// delivered if the peers' hosts take it within a second, which this waits for. A peer that still
@@ -117,6 +138,6 @@ pub unsafe extern "C" fn ring_group_destroy(group: *mut ring_group_t) {
         return;
     }
     value((), || ours.destroy());
-    // SAFETY: made by Box::into_raw in `give`; no call is inside any more, and none may follow.
-    value((), || drop(unsafe { Box::from_raw(group.cast::<Group>()) }));
+    // SAFETY: made by Arc::into_raw in `give`; no call may follow.
+    value((), || drop(unsafe { Arc::from_raw(group.cast::<Group>()) }));
 }

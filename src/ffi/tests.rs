@@ -8,7 +8,7 @@ use super::collectives::{ring_all_gather, ring_all_reduce, ring_barrier};
 use super::config::{ring_config, ring_config_init};
 use super::errors::{ring_failure, ring_group_failure, ring_group_last_error, ring_last_error};
 use super::group::{
-    ring_group_create, ring_group_create_from_env, ring_group_destroy, ring_group_rank,
+    ring_group_abort, ring_group_create, ring_group_create_from_env, ring_group_destroy, ring_group_rank,
     ring_group_set_timeout, ring_group_size, ring_group_t,
 };
 use super::log::ring_set_log_callback;
@@ -46,6 +46,7 @@ fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
     unsafe {
         vec![
             ("failure", Box::new(move || ring_group_failure(group, &mut { failure }))),
+            ("abort", Box::new(move || ring_group_abort(group))),
             ("set_timeout", Box::new(move || ring_group_set_timeout(group, 5))),
             ("all_reduce", Box::new(move || ring_all_reduce(group, none, null_mut(), 0, 10, 0))),
             ("all_gather", Box::new(move || ring_all_gather(group, none, null_mut(), 0, 10))),

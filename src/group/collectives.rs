@@ -3,16 +3,18 @@
 use std::sync::Mutex;
 
 use super::calls::{AllGather, AllReduce};
+use super::failure::Running;
 use super::turns::{Turn, Turns};
-use super::{Group, Side, lock};
+use super::{Group, lock, try_lock};
 use crate::dtype::{Dtype, Op};
-use crate::engine::{Engine, Route, Task};
+use crate::engine::{Engine, Observer, Route, Task};
 use crate::error::{Error, Result, Status};
 use crate::kernels::{FloatMode, Reducer};
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Algorithm, Flow, Place, Plan};
-use crate::wire::{CallHeader, Kind};
+use crate::watcher::{Health, Side};
+use crate::wire::{CallHeader, Kind, Traffic};
 
 /// The lanes of both edges, and what collectives keep from call to call.
 pub struct Collectives {
@@ -52,9 +54,9 @@ impl Collectives {
         std::mem::take(&mut lock(&self.machine).links)
     }
 
-    /// Number of the last collective.
-    pub fn ended(&self) -> u64 {
-        self.turns.ended()
+    /// The links, unless a call holds them.
+    pub fn take_idle_links(&self) -> Vec<Box<dyn Link>> {
+        try_lock(&self.machine).map_or(Vec::new(), |mut machine| std::mem::take(&mut machine.links))
     }
 }
 
@@ -102,10 +104,7 @@ impl Group {
     }
 
     fn collective(&self, kind: Kind, call: Result<Call<'_>>) -> Result<()> {
-        let _entered = self.running.enter()?;
-        if let Some(first) = self.failure.get() {
-            return Err(first.clone());
-        }
+        let _entered = self.enter()?;
         let call = match call {
             Ok(call) => call,
             Err(refusal) => {
@@ -114,18 +113,15 @@ impl Group {
             }
         };
         let turn = self.collectives.turns.take();
-        let result = match self.failure.get() {
-            Some(first) => Err(first.clone()),
-            None if self.peers.size == 1 => {
+        let result = self.check_health().and_then(|()| match self.size() {
+            1 => {
                 alone(&call);
                 Ok(())
             }
-            None => self.run(&call, &turn),
-        };
+            _ => self.run(&call, &turn),
+        });
         drop(turn);
-        if result.is_err() && self.failure.get().is_some() {
-            self.close_data_links();
-        }
+        self.leave();
         result
     }
 
@@ -133,8 +129,11 @@ impl Group {
     /// call gets its turn; the links are closed after that.
     fn run(&self, call: &Call<'_>, turn: &Turn<'_>) -> Result<()> {
         let machine = &mut *lock(&self.collectives.machine);
+        if machine.links.is_empty() {
+            return Err(self.gone());
+        }
         let lanes = machine.links.len() / 2;
-        let place = Place { rank: self.peers.rank, size: self.peers.size, lanes };
+        let place = Place { rank: self.rank(), size: self.size(), lanes };
         let algorithm = machine.plan(place, call);
         let scratch = machine.plan.scratch * call.element;
         if machine.scratch.len() < scratch {
@@ -167,11 +166,37 @@ impl Group {
         let floats = call.op.is_some() && call.dtype.is_some_and(Dtype::is_floating);
         let _mode = floats.then(FloatMode::ieee);
         let timeout = self.timeout();
-        machine.engine.run(&task, &mut machine.links, &self.failure.stop, timeout).map_err(|fault| {
+        self.health.enter(header);
+        let mut observer = Watched { health: &self.health, lanes };
+        let result = machine.engine.run(&task, &mut machine.links, &self.health.stop, timeout, &mut observer);
+        let result = result.map_err(|fault| {
             let side = |link| if link < lanes { Side::Right } else { Side::Left };
-            let error = self.failure.explain(fault, &header, timeout, side);
-            self.settle(error)
-        })
+            self.fail(fault, &Running { header, message: None, timeout, side: &side })
+        });
+        self.health.leave(result.is_ok());
+        result
+    }
+}
+
+/// A collective as its engine shows it to the other ranks.
+struct Watched<'h> {
+    health: &'h Health,
+    lanes: usize,
+}
+
+impl Observer for Watched<'_> {
+    fn sleeps(&mut self, sent: &[u64], received: &[u64]) {
+        let by_side =
+            |bytes: &[u64]| [&bytes[..self.lanes], &bytes[self.lanes..]].map(|side| side.iter().sum());
+        self.health.progress(Traffic { sent: by_side(sent), received: by_side(received) });
+    }
+
+    fn call_roll(&mut self) {
+        self.health.call_roll();
+    }
+
+    fn consult(&mut self) {
+        self.health.consult();
     }
 }
 

@@ -1,155 +1,92 @@
-//! A group's one failure: what it was, who is told, and how it is put into words.
+//! How a fault of a call is put into words, and who is to blame.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::control::{Cause, Control};
-use super::{Peers, Side};
-use crate::engine::{Fault, Stop};
+use super::Group;
+use crate::engine::Fault;
 use crate::error::{Error, Status, os_words};
-use crate::log;
-use crate::wire::{CallHeader, Frame, Refused};
+use crate::watcher::{Cause, Side, Verdict};
+use crate::wire::{CallHeader, Message, Refused};
 
-/// The sticky failure, and the control links that spread it.
-pub struct Failure {
-    peers: Peers,
-    first: OnceLock<Error>,
-    pub stop: Stop,
-    controls: Mutex<Vec<Control>>,
+/// A call that runs: what its links and its deadline mean.
+pub struct Running<'a> {
+    pub header: CallHeader,
+    /// None for a collective.
+    pub message: Option<Message>,
+    pub timeout: Option<Duration>,
+    /// Which neighbour a link leads to.
+    pub side: &'a dyn Fn(usize) -> Side,
 }
 
-impl Failure {
-    /// `controls` are those to the right and to the left neighbour; a group of one has none.
-    pub fn new(peers: Peers, stop: Stop, controls: Vec<Control>) -> Failure {
-        Failure { peers, first: OnceLock::new(), stop, controls: Mutex::new(controls) }
-    }
-
-    /// What made the group fail; it never changes.
-    pub fn get(&self) -> Option<&Error> {
-        self.first.get()
-    }
-
-    /// Fails the group, unless it has failed already, and tells the neighbours; the failure that
-    /// stands is returned. The caller then closes its data links.
-    pub fn set(&self, error: Error) -> Error {
-        let mut mine = false;
-        let first = self.first.get_or_init(|| {
-            mine = true;
-            Error { detected_by: error.detected_by.or(Some(self.peers.rank)), ..error }
-        });
-        if mine {
-            log::line!(Error, "the group has failed: {first}");
-            let record = Frame::record(first, self.peers.rank);
-            self.each_control(|control| control.tell(&record));
-            self.stop.raise();
+impl Group {
+    /// Fails the group by a fault of a call, and returns the failure that stands. That this rank
+    /// destroyed the group is no failure: the goodbye tells it. The data links are closed by whoever
+    /// called, once it holds none of them.
+    pub(super) fn fail(&self, fault: Fault, call: &Running<'_>) -> Error {
+        match fault {
+            Fault::Ended { link, error } => self.ended((call.side)(link), &error, call),
+            Fault::Stopped => self.health.settled().unwrap_or_else(|| self.destroyed(call)),
+            fault => self.health.fail(self.explain(fault, call)),
         }
-        first.clone()
     }
 
-    /// Says goodbye after the last collective.
-    pub fn say_goodbye(&self, sequence: u64) {
-        self.each_control(|control| control.tell(&Frame::Goodbye { sequence }));
-    }
-
-    fn each_control(&self, act: impl FnMut(&mut Control)) {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(act);
-    }
-
-    /// The control links, to be closed.
-    pub fn take_controls(&self) -> Vec<Control> {
-        std::mem::take(&mut *self.controls.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Why the data link to a neighbour ended, by the neighbour's own word.
-    fn cause(&self, side: Side) -> Cause {
-        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
-        controls.get_mut(side as usize).map_or(Cause::Silent, Control::cause)
-    }
-
-    /// Puts a fault of a call into words; `side` tells which neighbour a link leads to.
-    pub fn explain(
-        &self,
-        fault: Fault,
-        call: &CallHeader,
-        timeout: Option<Duration>,
-        side: impl Fn(usize) -> Side,
-    ) -> Error {
-        let at = format!("{call}, call {}", call.sequence);
-        let peer = |link: usize| self.peers.name(side(link));
-        let rank = |link: usize| self.peers.rank_at(side(link));
-        let error = match fault {
-            Fault::Ended { link, error } => {
-                let os = os_words(&error);
-                match self.cause(side(link)) {
-                    Cause::Failed(first) => return first,
-                    Cause::Left(last) => {
-                        let text = format!("{at}: {} has destroyed its group after call {last}", peer(link));
-                        Error::new(Status::PeerLost, text).at_rank(rank(link))
-                    }
-                    Cause::Died => {
-                        let text = format!("{at}: the process of {} has ended ({os})", peer(link));
-                        Error::new(Status::PeerLost, text).at_rank(rank(link)).with_os(&error)
-                    }
-                    Cause::Silent => {
-                        let text = format!(
-                            "{at}: the link between rank {} and {} has ended ({os}), both ranks are there",
-                            self.peers.rank,
-                            peer(link)
-                        );
-                        Error::new(Status::PeerLost, text).with_os(&error)
-                    }
-                }
+    fn ended(&self, side: Side, error: &std::io::Error, call: &Running<'_>) -> Error {
+        match self.health.cause(side, &call.header, error) {
+            Cause::Failed(first) => first,
+            Cause::Left(last) => {
+                let peers = self.health.peers();
+                let text = format!("{} has destroyed its group after call {last}", peers.name(side));
+                let lost = told(Status::PeerLost, &call.header, &text);
+                self.health.fail(lost.at_rank(peers.rank_at(side)))
             }
+        }
+    }
+
+    fn destroyed(&self, call: &Running<'_>) -> Error {
+        let error = told(Status::Aborted, &call.header, "this rank destroyed the group during the call");
+        error.at_rank(self.rank())
+    }
+
+    fn explain(&self, fault: Fault, call: &Running<'_>) -> Error {
+        let peers = self.health.peers();
+        match fault {
             Fault::Differs { link, ours, theirs } => {
-                let text = difference(self.peers.rank, &ours, rank(link), &theirs);
-                Error::new(Status::Mismatch, text)
+                let text = difference(peers.rank, &ours, peers.rank_at((call.side)(link)), &theirs);
+                let sequence = ours.sequence.min(theirs.sequence);
+                Error { sequence, ..Error::new(Status::Mismatch, text) }
             }
             Fault::Garbled { link } => {
-                let text = format!("{at}: what {} sent is no call of this protocol", peer(link));
-                Error::new(Status::Internal, text).at_rank(rank(link))
+                let side = (call.side)(link);
+                let text = format!("what {} sent is no call of this protocol", peers.name(side));
+                told(Status::Internal, &call.header, &text).at_rank(peers.rank_at(side))
             }
-            Fault::Stalled { sending, receiving } => self.stalled(&at, timeout, &sending, &receiving, &side),
-            Fault::Stopped => {
-                let destroyed = || {
-                    let text = format!("{at}: this rank destroyed the group during the call");
-                    Error::new(Status::Aborted, text).at_rank(self.peers.rank)
-                };
-                return self.get().cloned().unwrap_or_else(destroyed);
-            }
+            Fault::Stalled { .. } => self.stalled(call),
             Fault::System(error) => {
-                let text = format!("{at}: waiting for the neighbours: {}", os_words(&error));
-                Error::new(Status::System, text).at_rank(self.peers.rank).with_os(&error)
+                let text = format!("waiting for the neighbours: {}", os_words(&error));
+                told(Status::System, &call.header, &text).at_rank(peers.rank).with_os(&error)
             }
-        };
-        Error { sequence: call.sequence, ..error }
+            Fault::Ended { error, .. } => told(Status::Internal, &call.header, &os_words(&error)),
+            Fault::Stopped => self.destroyed(call),
+        }
     }
 
-    fn stalled(
-        &self,
-        at: &str,
-        timeout: Option<Duration>,
-        sending: &[usize],
-        receiving: &[usize],
-        side: &impl Fn(usize) -> Side,
-    ) -> Error {
-        let names = |links: &[usize]| {
-            let mut names: Vec<_> = links.iter().map(|link| self.peers.name(side(*link))).collect();
-            names.dedup();
-            names.join(" and ")
+    fn stalled(&self, call: &Running<'_>) -> Error {
+        let Verdict { differs, rank, text } = match &call.message {
+            Some(message) => self.health.judge_message(message),
+            None => self.health.judge_collective(&call.header),
         };
-        let mut waits = Vec::new();
-        if !receiving.is_empty() {
-            waits.push(format!("nothing comes from {}", names(receiving)));
+        if differs {
+            return Error { sequence: call.header.sequence, ..Error::new(Status::Mismatch, text) };
         }
-        if !sending.is_empty() {
-            waits.push(format!("nothing goes to {}", names(sending)));
-        }
-        let waited = timeout.unwrap_or_default().as_millis();
-        let text = format!("{at}: no progress for {waited} ms: {}", waits.join("; "));
-        let error = Error::new(Status::Timeout, text);
-        // In a larger ring the neighbour may itself wait for another rank.
-        if self.peers.size == 2 { error.at_rank(self.peers.right) } else { error }
+        let waited = call.timeout.unwrap_or_default().as_millis();
+        let text = format!("no progress for {waited} ms: {text}");
+        Error { rank, ..told(Status::Timeout, &call.header, &text) }
     }
+}
+
+fn told(status: Status, call: &CallHeader, text: &str) -> Error {
+    let text = format!("{call}, call {}: {text}", call.sequence);
+    Error { sequence: call.sequence, ..Error::new(status, text) }
 }
 
 /// Both calls, alike on both ranks: the lower rank's first.

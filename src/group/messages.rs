@@ -3,15 +3,17 @@
 use std::sync::Mutex;
 
 use super::calls::Message;
+use super::failure::Running;
 use super::turns::{Turn, Turns};
-use super::{Group, Side, lock};
-use crate::engine::{Engine, Route, Task};
+use super::{Group, lock, try_lock};
+use crate::engine::{Engine, Observer, Route, Task};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Buffer, Flow, Plan, Span};
 use crate::sys;
-use crate::wire::{CallHeader, Kind};
+use crate::watcher::{Health, Side};
+use crate::wire::{self, CallHeader, Kind};
 
 /// One direction to or from a neighbour.
 struct Way {
@@ -45,6 +47,27 @@ impl Messages {
         let ways = self.out.iter().chain(&self.into);
         ways.flat_map(|way| std::mem::take(&mut lock(&way.machine).links)).collect()
     }
+
+    /// The links that no call holds.
+    pub fn take_idle_links(&self) -> Vec<Box<dyn Link>> {
+        let idle = self.out.iter().chain(&self.into).filter_map(|way| try_lock(&way.machine));
+        idle.flat_map(|mut machine| std::mem::take(&mut machine.links)).collect()
+    }
+}
+
+/// A message as its engine shows it to the other ranks.
+struct Watched<'h>(&'h Health);
+
+impl Observer for Watched<'_> {
+    fn sleeps(&mut self, _: &[u64], _: &[u64]) {}
+
+    fn call_roll(&mut self) {
+        self.0.call_roll();
+    }
+
+    fn consult(&mut self) {
+        self.0.consult();
+    }
 }
 
 impl Way {
@@ -67,6 +90,10 @@ impl Half<'_, '_> {
         let (dtype, count) = (Some(self.message.dtype), self.message.count as u64);
         CallHeader { dtype, count, ..CallHeader::new(Kind::Message, turn.number) }
     }
+
+    fn told(&self, header: CallHeader) -> wire::Message {
+        wire::Message { peer: self.message.peer as u32, sends: self.sends, header }
+    }
 }
 
 impl Group {
@@ -82,10 +109,7 @@ impl Group {
 
     /// Sends and receives at the same time; either may be none.
     pub fn send_recv(&self, send: Option<Message<'_>>, recv: Option<Message<'_>>) -> Result<()> {
-        let _entered = self.running.enter()?;
-        if let Some(first) = self.failure.get() {
-            return Err(first.clone());
-        }
+        let _entered = self.enter()?;
         let send = send.map(|message| self.half(message, true)).transpose()?;
         let recv = recv.map(|message| self.half(message, false)).transpose()?;
         let result = match (send, recv) {
@@ -96,32 +120,28 @@ impl Group {
             }
             (None, None) => Ok(()),
         };
-        if result.is_err() && self.failure.get().is_some() {
-            self.close_data_links();
-        }
+        self.leave();
         result
     }
 
     /// A message to oneself.
     pub fn copy_to_self(&self, from: Region<'_>, to: Region<'_>) -> Result<()> {
-        let _entered = self.running.enter()?;
-        match self.failure.get() {
-            Some(first) => Err(first.clone()),
-            None => {
-                to.copy_from(from);
-                Ok(())
-            }
-        }
+        let _entered = self.enter()?;
+        to.copy_from(from);
+        Ok(())
     }
 
     /// Finds the way of a message. In a ring of two a rank sends on the edge to its right.
     fn half<'a>(&self, message: Message<'a>, sends: bool) -> Result<Half<'_, 'a>> {
+        let peers = self.health.peers();
         let near = if sends { [Side::Right, Side::Left] } else { [Side::Left, Side::Right] };
-        let side =
-            near.into_iter().find(|side| self.peers.rank_at(*side) == message.peer).ok_or_else(|| {
+        let side = near
+            .into_iter()
+            .find(|side| self.size() > 1 && peers.rank_at(*side) == message.peer)
+            .ok_or_else(|| {
                 let text = format!(
                     "messages go between neighbours so far: rank {} is none of rank {}'s in a ring of {}",
-                    message.peer, self.peers.rank, self.peers.size
+                    message.peer, peers.rank, peers.size
                 );
                 Error::new(Status::Unsupported, text)
             })?;
@@ -148,10 +168,12 @@ impl Group {
             let sent = run(send, send_turn);
             let received = match receiving.map(|thread| thread.join()) {
                 Ok(Ok(received)) => received,
-                Ok(Err(_)) => Err(self.settle(Error::new(Status::Internal, "a receiving thread panicked"))),
+                Ok(Err(_)) => {
+                    Err(self.health.fail(Error::new(Status::Internal, "a receiving thread panicked")))
+                }
                 Err(error) => {
                     let text = format!("starting a thread: {}", os_words(&error));
-                    Err(self.settle(Error::new(Status::System, text).with_os(&error)))
+                    Err(self.health.fail(Error::new(Status::System, text).with_os(&error)))
                 }
             };
             sent.and(received)
@@ -172,7 +194,7 @@ impl Group {
         } else {
             (Region::empty(), half.message.buffer)
         };
-        self.drive(engine, plan, links, buffers, half.message.dtype.size(), |_| (half.side, header))
+        self.drive(engine, plan, links, buffers, half.message.dtype.size(), &[(half.side, half.told(header))])
     }
 
     fn both(&self, send: &Half<'_, '_>, out: &Turn<'_>, recv: &Half<'_, '_>, into: &Turn<'_>) -> Result<()> {
@@ -190,18 +212,16 @@ impl Group {
         add(plan, engine, recv, recv_header, 1);
         let buffers = (send.message.buffer, recv.message.buffer);
         let element = send.message.dtype.size();
-        let result = self.drive(engine, plan, links, buffers, element, |link| match link {
-            0 => (send.side, send_header),
-            _ => (recv.side, recv_header),
-        });
+        let told = [(send.side, send.told(send_header)), (recv.side, recv.told(recv_header))];
+        let result = self.drive(engine, plan, links, buffers, element, &told);
         *lent = links.split_off(1);
         result
     }
 
     /// The links have been closed by a failure or a destroy that came first.
-    fn gone(&self) -> Error {
+    pub(super) fn gone(&self) -> Error {
         let destroyed = || Error::new(Status::Aborted, "the group was destroyed");
-        self.failure.get().cloned().unwrap_or_else(destroyed)
+        self.health.failure().cloned().unwrap_or_else(destroyed)
     }
 
     fn drive(
@@ -211,15 +231,23 @@ impl Group {
         links: &mut [Box<dyn Link>],
         (send, recv): (Region<'_>, Region<'_>),
         element: usize,
-        of_link: impl Fn(usize) -> (Side, CallHeader),
+        of_link: &[(Side, wire::Message)],
     ) -> Result<()> {
         let task = Task { plan, element, reducer: None, ranks: 2, send, recv, scratch: Region::empty() };
         let timeout = self.timeout();
-        engine.run(&task, links, &self.failure.stop, timeout).map_err(|fault| {
-            let (_, header) = of_link(fault.link());
-            let error = self.failure.explain(fault, &header, timeout, |link| of_link(link).0);
-            self.settle(error)
-        })
+        of_link.iter().for_each(|(_, message)| self.health.begin(*message));
+        let mut observer = Watched(&self.health);
+        let result = engine.run(&task, links, &self.health.stop, timeout, &mut observer);
+        let result = result.map_err(|fault| {
+            let message = of_link[fault.link()].1;
+            let side = |link: usize| of_link[link].0;
+            self.fail(
+                fault,
+                &Running { header: message.header, message: Some(message), timeout, side: &side },
+            )
+        });
+        of_link.iter().for_each(|(_, message)| self.health.end(message));
+        result
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod calls;
 mod collectives;
-mod control;
 mod failure;
 mod messages;
 mod turns;
@@ -10,84 +9,47 @@ mod turns;
 pub use calls::{AllGather, AllReduce, Message};
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::config::Config;
 use crate::bootstrap::{self, Neighbour};
-use crate::engine::Stop;
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::{Link, TcpLink};
 use crate::log;
 use crate::memory::Region;
 use crate::sys::{self, Interest, PollEntry, fork};
+use crate::watcher::{self, Duties, Health, Peers};
 
-use calls::Running;
+use calls::{Entered, Running};
 use collectives::Collectives;
-use control::Control;
-use failure::Failure;
 use messages::Messages;
 
 /// How long destroy waits for the peers to take what was sent.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The two neighbours; as numbers, the places of their links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Right = 0,
-    Left = 1,
-}
-
-/// Who is who, for texts.
-#[derive(Clone, Debug)]
-struct Peers {
-    rank: usize,
-    size: usize,
-    right: usize,
-    left: usize,
-    /// The right neighbour's as it was reached; of the left one only the host, since the port that
-    /// it connected from tells nothing. None in a group of one.
-    addresses: Option<[String; 2]>,
-}
-
-impl Peers {
-    fn rank_at(&self, side: Side) -> usize {
-        [self.right, self.left][side as usize]
-    }
-
-    fn name(&self, side: Side) -> String {
-        let rank = self.rank_at(side);
-        match &self.addresses {
-            Some(addresses) => format!("rank {rank} ({})", addresses[side as usize]),
-            None => format!("rank {rank}"),
-        }
-    }
-}
-
 /// A group of ranks as one of them sees it. Any thread may call any method.
 pub struct Group {
-    peers: Peers,
     /// Of the process that made the group: a forked child has another.
     generation: u32,
     /// Milliseconds; [`NO_TIMEOUT`] waits for ever.
     timeout_ms: AtomicU64,
     running: Arc<Running>,
-    failure: Failure,
+    health: Arc<Health>,
     collectives: Collectives,
     messages: Messages,
+    /// None in a group of one, and once destroyed.
+    watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
 const NO_TIMEOUT: u64 = u64::MAX;
 
 impl Group {
     /// Forms the ring that the configuration describes; blocks until it stands.
-    pub fn create(config: &Config) -> Result<Group> {
+    pub fn create(config: &Config) -> Result<Arc<Group>> {
         let size = config.entries.len();
-        let (right, left) = ((config.rank + 1) % size, (config.rank + size - 1) % size);
-        let mut peers = Peers { rank: config.rank, size, right, left, addresses: None };
-        let stop = Stop::new().map_err(|error| {
-            Error::new(Status::System, format!("making a pipe: {}", os_words(&error))).with_os(&error)
-        })?;
+        let mut peers = Peers { rank: config.rank, size, addresses: None };
         let mut lanes: Vec<Box<dyn Link>> = Vec::new();
         let (mut controls, mut messages) = (Vec::new(), Messages::default());
         if size > 1 {
@@ -96,32 +58,44 @@ impl Group {
             for neighbour in [ring.right, ring.left] {
                 let Neighbour { lanes: own, control, message_out, message_in, .. } = neighbour;
                 lanes.extend(own.into_iter().map(boxed));
-                controls.push(Control::new(control));
+                controls.push(control);
                 messages.add(boxed(message_out), boxed(message_in));
             }
             log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
         }
-        let group = Group {
-            peers: peers.clone(),
+        let health = Health::new(peers, controls).map_err(|error| refused("making a pipe", &error))?;
+        let group = Arc::new(Group {
             generation: fork::generation(),
             timeout_ms: AtomicU64::new(NO_TIMEOUT),
             running: Arc::default(),
-            failure: Failure::new(peers, stop, controls),
+            health: Arc::new(health),
             collectives: Collectives::new(lanes),
             messages,
-        };
+            watcher: Mutex::default(),
+        });
         group.set_timeout(config.timeout);
+        if size > 1 {
+            group.start_watcher()?;
+        }
         Ok(group)
+    }
+
+    fn start_watcher(self: &Arc<Group>) -> Result<()> {
+        let duties = Watching { group: Arc::downgrade(self) };
+        let started = watcher::start(self.health.clone(), Box::new(duties));
+        let thread = started.map_err(|error| self.health.fail(refused("starting a thread", &error)))?;
+        *lock(&self.watcher) = Some(thread);
+        Ok(())
     }
 
     /// This rank.
     pub fn rank(&self) -> usize {
-        self.peers.rank
+        self.health.peers().rank
     }
 
     /// Ranks in the group.
     pub fn size(&self) -> usize {
-        self.peers.size
+        self.health.peers().size
     }
 
     /// Refuses use in a forked child of the process that made the group.
@@ -135,7 +109,7 @@ impl Group {
 
     /// The sticky failure; it is set once and never changes.
     pub fn failure(&self) -> Option<&Error> {
-        self.failure.get()
+        self.health.failure()
     }
 
     /// Without progress for this long, calls that start later fail; None waits for ever.
@@ -151,19 +125,38 @@ impl Group {
         }
     }
 
+    /// Fails the group at this rank's wish: every call on it, here and on the other ranks, returns
+    /// ABORTED. A group that has failed stays as it is.
+    pub fn abort(&self) {
+        self.health.abort();
+        if self.size() == 1 {
+            self.close_idle_links();
+        }
+    }
+
     /// Fails the group after a fault of the library's own.
     pub fn fail_internally(&self, text: &str) -> Error {
-        let first = self.failure.set(Error::new(Status::Internal, text).at_rank(self.peers.rank));
+        let first = self.health.fail(Error::new(Status::Internal, text).at_rank(self.rank()));
         self.close_data_links();
         first
     }
 
-    /// Makes `error` the group's failure, unless it has one; returns the one that stands. That this
-    /// rank destroyed the group is no failure: the goodbye tells it. The data links are closed by
-    /// whoever called, once it holds none of them.
-    fn settle(&self, error: Error) -> Error {
-        let destroyed = error.status == Status::Aborted && self.failure.get().is_none();
-        if destroyed { error } else { self.failure.set(error) }
+    /// Lets a call in; what follows it is [`Group::leave`].
+    fn enter(&self) -> Result<Entered> {
+        let entered = self.running.enter()?;
+        self.check_health().map(|()| entered)
+    }
+
+    fn check_health(&self) -> Result<()> {
+        self.health.settled().map_or(Ok(()), Err)
+    }
+
+    /// A call has ended. Where the group has failed meanwhile, its links are closed by the calls
+    /// that have used them, or else by the watcher.
+    fn leave(&self) {
+        if self.health.failure().is_some() {
+            self.close_data_links();
+        }
     }
 
     /// Waits for the calls that hold them, which the stop flag has ended.
@@ -172,24 +165,63 @@ impl Group {
         drop(self.messages.take_links());
     }
 
+    /// Leaves to running calls what they hold.
+    fn close_idle_links(&self) {
+        drop(self.collectives.take_idle_links());
+        drop(self.messages.take_idle_links());
+    }
+
     /// Ends running calls, waits until they have returned, says goodbye, delivers what was sent
     /// if the peers take it within a second, and closes every link.
     pub fn destroy(&self) {
         if self.check_usable().is_err() {
             return;
         }
-        self.running.close(|| self.failure.stop.raise());
-        if self.failure.get().is_none() {
-            self.failure.say_goodbye(self.collectives.ended());
-            let mut links = self.collectives.take_links();
-            links.extend(self.messages.take_links());
-            let controls = self.failure.take_controls();
-            links.extend(controls.into_iter().map(|control| boxed(control.into_link())));
+        self.running.close(|| self.health.stop.raise());
+        self.health.close();
+        if let Some(watcher) = lock(&self.watcher).take() {
+            // A panic of the watcher has failed the group.
+            let _ = watcher.join();
+        }
+        let mut links = self.collectives.take_links();
+        links.extend(self.messages.take_links());
+        links.extend(self.health.take_controls().into_iter().map(boxed));
+        if self.health.settled().is_none() {
             linger(links);
         }
-        self.close_data_links();
-        drop(self.failure.take_controls());
     }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Ends the watcher of a group that nobody has destroyed.
+        self.health.close();
+    }
+}
+
+/// What the watcher does for the group.
+struct Watching {
+    group: Weak<Group>,
+}
+
+impl Duties for Watching {
+    fn waits(&self, _: &mut Vec<PollEntry>) -> Option<Instant> {
+        None
+    }
+
+    fn look(&mut self, _: Instant) -> Option<Error> {
+        None
+    }
+
+    fn failed(&mut self) {
+        if let Some(group) = self.group.upgrade() {
+            group.close_idle_links();
+        }
+    }
+}
+
+fn refused(what: &str, error: &std::io::Error) -> Error {
+    Error::new(Status::System, format!("{what}: {}", os_words(error))).with_os(error)
 }
 
 fn boxed(link: TcpLink) -> Box<dyn Link> {
@@ -198,6 +230,15 @@ fn boxed(link: TcpLink) -> Box<dyn Link> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock, unless another thread holds it.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// Ends the links' sending sides, and reads until the peers have ended theirs: closing a socket

@@ -85,11 +85,6 @@ impl Turns {
     pub fn refuse_current(&self, turn: &Turn<'_>, status: i32) {
         self.state().refused = Refused { sequence: turn.number, status };
     }
-
-    /// Number of the last call whose turn is over.
-    pub fn ended(&self) -> u64 {
-        self.state().ended
-    }
 }
 
 impl Drop for Turn<'_> {
@@ -126,7 +121,7 @@ mod tests {
             assert!(turns.try_take().is_none());
             drop(first);
         });
-        assert_eq!(turns.ended(), 6);
+        assert_eq!(turns.state().ended, 6);
         let turn = turns.try_take().unwrap();
         assert_eq!((turn.number, turn.refused), (7, Refused { sequence: 6, status: 1 }));
         turns.refuse_current(&turn, 12);

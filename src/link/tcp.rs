@@ -40,6 +40,11 @@ impl TcpLink {
         Ok(TcpLink { registered, socket, buffer: Vec::new(), base: 0, start: 0, end: 0 })
     }
 
+    /// Has the system end the connection some 20 s after the peer's host has gone silent.
+    pub fn keep_alive(&self) -> io::Result<()> {
+        sys::keep_alive(&self.socket)
+    }
+
     /// Moves what is buffered to the front.
     fn compact(&mut self) {
         let held = self.base + self.start..self.base + self.end;

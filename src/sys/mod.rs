@@ -2,7 +2,8 @@
 //!
 //! - [`send`], [`receive`], [`peek`]: one non-blocking transfer that never raises SIGPIPE
 //! - [`poll`]: sleep until a descriptor is ready
-//! - [`Wake`]: a descriptor that another thread makes ready
+//! - [`Wake`], [`Stop`]: a descriptor that another thread makes ready, and a flag with one
+//! - [`keep_alive`]: the end of a connection whose peer's host is silent
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
 //! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
 //! - [`interface_index`], [`random`], [`yield_core`]
@@ -10,10 +11,12 @@
 
 pub mod fork;
 mod socket;
+mod stop;
 mod thread;
 mod wake;
 
-pub use socket::{Interest, PollEntry, peek, poll, quiet, receive, send};
+pub use socket::{Interest, PollEntry, keep_alive, peek, poll, quiet, receive, send};
+pub use stop::Stop;
 pub use thread::{spawn, spawn_scoped, yield_core};
 pub use wake::Wake;
 

@@ -75,6 +75,25 @@ pub fn quiet(socket: &socket2::Socket) -> io::Result<()> {
     Ok(())
 }
 
+/// A silent host is probed after this long, and then at these intervals.
+const PROBE_AFTER: Duration = Duration::from_secs(10);
+const PROBE_INTERVAL: Duration = Duration::from_secs(3);
+/// What has not been answered for so long ends the connection.
+const SILENT: Duration = Duration::from_secs(20);
+
+/// Ends the connection with an error some 20 s after the peer's host has gone silent, whether or not
+/// anything is being sent. Not for links that carry data: where a peer takes nothing, Linux counts
+/// its answers for nothing.
+pub fn keep_alive(socket: &socket2::Socket) -> io::Result<()> {
+    let probes = (SILENT - PROBE_AFTER).as_secs().div_ceil(PROBE_INTERVAL.as_secs()) as u32;
+    let keepalive = socket2::TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_INTERVAL);
+    socket.set_tcp_keepalive(&keepalive.with_retries(probes))?;
+    // Apple's kernel has only the probes; what is sent to a silent host it gives up much later.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket.set_tcp_user_timeout(Some(SILENT))?;
+    Ok(())
+}
+
 /// What a descriptor is waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest {

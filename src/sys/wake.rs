@@ -1,11 +1,11 @@
-//! A descriptor that one thread makes ready for good, so that others wake from poll.
+//! A descriptor that one thread makes ready, so that others wake from poll.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{fork, syscall};
 
-/// Ready to read once [`Wake::wake`] was called, and never unready again.
+/// Ready to read from [`Wake::wake`] to [`Wake::clear`].
 #[derive(Debug)]
 pub struct Wake {
     #[allow(dead_code, reason = "unregisters the descriptors before they close")]
@@ -26,6 +26,8 @@ impl Wake {
         for end in ends {
             // SAFETY: both are open descriptors of ours.
             syscall!(unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+            // SAFETY: as above. A full pipe is ready all the same, an empty one has been cleared.
+            syscall!(unsafe { libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK) })?;
         }
         let registered = ends.map(fork::Registered::new);
         Ok(Wake { registered, read, write })
@@ -33,8 +35,15 @@ impl Wake {
 
     /// Wakes whoever polls [`Wake::descriptor`], now and later.
     pub fn wake(&self) {
-        // SAFETY: one byte from a static; a pipe that we alone write takes it at once.
+        // SAFETY: one byte from a static.
         unsafe { libc::write(self.write.as_raw_fd(), b"!".as_ptr().cast(), 1) };
+    }
+
+    /// Forgets what has woken so far.
+    pub fn clear(&self) {
+        let mut bytes = [0u8; 64];
+        // SAFETY: the buffer has as many bytes as are asked for.
+        while unsafe { libc::read(self.read.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) } > 0 {}
     }
 
     /// What to poll for reading.

@@ -36,6 +36,7 @@ pub fn configurations(size: usize, addresses: usize, connections: usize) -> Vec<
         rank,
         entries: entries.clone(),
         job_id: b"test".to_vec(),
+        secret: None,
         connect_timeout: Some(Duration::from_secs(20)),
         timeout: Some(Duration::from_secs(20)),
         connections,

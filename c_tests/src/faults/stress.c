@@ -28,15 +28,6 @@ enum {
 
 enum fault { KILL, STOP, MISMATCH, DESTROY, ABORT, FAULTS };
 static const char *const NAMES[FAULTS] = {"kill", "stop", "mismatch", "destroy", "abort"};
-#ifdef HAS_ABORT
-enum { USED_FAULTS = FAULTS };
-#else
-enum { USED_FAULTS = ABORT };
-static ring_status_t ring_group_abort(ring_group_t *group) {
-  (void)group;
-  return RING_STATUS_UNSUPPORTED;
-}
-#endif
 
 struct round {
   uint64_t seed;
@@ -129,7 +120,7 @@ static void choose(struct round *round, uint64_t seed) {
   const size_t counts[] = {MAX_SIZE * 2, 1000, 5000, 1 << 16, LARGE};
   memset(round, 0, sizeof *round);
   round->seed = seed;
-  round->fault = (enum fault)(next_random(&seed) % USED_FAULTS);
+  round->fault = (enum fault)(next_random(&seed) % FAULTS);
   round->size = 2 + (int)(next_random(&seed) % (MAX_SIZE - 1));
   round->work = &WORKS[next_random(&seed) % 4];
   round->count = counts[next_random(&seed) % 5];
@@ -213,7 +204,7 @@ int main(int argc, char **argv) {
   uint64_t seed = told_seed ? strtoull(told_seed, NULL, 10) : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
   int rounds = argc == 4 ? atoi(argv[3]) : told_rounds ? atoi(told_rounds) : ROUNDS, fixed = -1, done[FAULTS] = {0};
   if (told_rounds && argc == 4 && told_seed) rounds = atoi(told_rounds); /* repeats one of a kind */
-  for (int fault = 0; argc == 4 && fault < USED_FAULTS; fault++)
+  for (int fault = 0; argc == 4 && fault < FAULTS; fault++)
     if (!strcmp(argv[1], NAMES[fault])) fixed = fault;
   int size = argc == 4 ? atoi(argv[2]) : 0;
   CHECK(argc == 1 || (argc == 4 && fixed >= 0 && size >= 2 && size <= MAX_SIZE),
@@ -250,7 +241,7 @@ int main(int argc, char **argv) {
     next_s[i] = slowest;
     if ((i + 1) % 100 == 0) {
       printf("%d rounds:", i + 1);
-      for (int fault = 0; fault < USED_FAULTS; fault++) printf(" %s %d", NAMES[fault], done[fault]);
+      for (int fault = 0; fault < FAULTS; fault++) printf(" %s %d", NAMES[fault], done[fault]);
       printf("\n");
       fflush(stdout);
     }

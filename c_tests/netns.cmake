@@ -1,0 +1,17 @@
+# Ranks on hosts of their own, network namespaces that root can make. Programs and scripts mostly wait here, so
+# that these tests run side by side. `ctest -R netns` runs them alone.
+add_executable(netns_rank netns/rank.c)
+target_include_directories(netns_rank PRIVATE src)
+target_link_libraries(netns_rank PRIVATE harness)
+function(netns_test name script seconds)
+  ring_test(${name} sh ${seconds} "${CMAKE_CURRENT_SOURCE_DIR}/netns/${script}.sh" "$<TARGET_FILE:netns_rank>" ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS faults SKIP_RETURN_CODE 77)
+endfunction()
+netns_test(netns_idle_loss idle_loss 90)
+netns_test(netns_slow slow 120)
+foreach(size 2 3 4)
+  netns_test(netns_busy_loss_n${size} busy_loss 90 ${size})
+endforeach()
+netns_test(netns_addresses addresses 60)
+netns_test(netns_forming forming 60)
+netns_test(netns_delivery delivery 60)

@@ -1,0 +1,322 @@
+/* Every function of ring.h, and every status that a program can bring about, in a small ring: for
+ * valgrind, which slows a call down a hundred times, so that nothing here is timed. Argument: ranks. */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+/* A header of this version may lack it. */
+extern ring_status_t ring_group_abort(ring_group_t *) __attribute__((weak));
+
+/* Elements: nothing, a flood, a ring of one part, a ring of two, each awkward. */
+static const size_t COUNTS[] = {0, 1, 5, 1021, 9001, 40009};
+enum { MOST = 40009, PATIENCE_MS = 120000 };
+
+/* Statuses that some rank has been given, as bits. */
+static unsigned *given;
+
+#define GET(status, call)                                                          \
+  do {                                                                             \
+    EXPECT(status, call);                                                          \
+    __atomic_fetch_or(given, 1u << (status), __ATOMIC_SEQ_CST);                    \
+  } while (0)
+
+static ring_config_t patient(int rank, const char *hosts, int connections) {
+  ring_config_t config = make_config(rank, hosts, connections);
+  config.job_id = "memory";
+  config.connect_timeout_ms = config.timeout_ms = PATIENCE_MS;
+  return config;
+}
+
+static ring_group_t *enter(int rank, const char *hosts, int connections) {
+  ring_config_t config = patient(rank, hosts, connections);
+  ring_group_t *group = NULL;
+  GET(RING_STATUS_OK, ring_group_create(&config, &group));
+  return group;
+}
+
+static void texts(void) {
+  CHECK(ring_version() == RING_VERSION && ring_abi_version() == RING_ABI_VERSION && ring_version_string());
+  for (int i = -1; i < 20; i++) {
+    CHECK(ring_dtype_name(i) && ring_op_name(i) && ring_status_name(i) && ring_status_string(i));
+    CHECK((ring_dtype_size(i) != 0) == (i >= 0 && i <= RING_DTYPE_COMPLEX64));
+  }
+}
+
+static void all_collectives(int rank, int size, const char *hosts, void *data) {
+  int connections = *(int *)data;
+  ring_group_t *group = enter(rank, hosts, connections);
+  CHECK(ring_group_rank(group) == rank && ring_group_size(group) == size);
+  for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) {
+    /* Each buffer ends where its elements do. */
+    size_t count = COUNTS[i], whole = count * (size_t)size;
+    int32_t *send = malloc(count * sizeof *send), *recv = malloc(count * sizeof *recv);
+    int32_t *gathered = malloc(whole * sizeof *gathered);
+    for (size_t k = 0; k < count; k++) send[k] = (int32_t)k * (rank + 1);
+    GET(RING_STATUS_OK, ring_all_reduce(group, send, recv, count, RING_DTYPE_INT32, RING_OP_SUM));
+    for (size_t k = 0; k < count; k++) CHECK(recv[k] == (int32_t)k * size * (size + 1) / 2, "element %zu", k);
+    OK(ring_all_gather(group, send, gathered, count, RING_DTYPE_INT32));
+    for (size_t k = 0; k < whole; k++) CHECK(gathered[k] == (int32_t)(k % count) * (int32_t)(k / count + 1));
+    OK(ring_all_reduce(group, send, send, count, RING_DTYPE_INT32, RING_OP_MAX));
+    for (size_t k = 0; k < count; k++) CHECK(send[k] == (int32_t)k * size, "element %zu", k);
+    free(send);
+    free(recv);
+    free(gathered);
+  }
+  for (ring_dtype_t dtype = 0; dtype <= RING_DTYPE_COMPLEX64; dtype++) {
+    for (ring_op_t op = 0; op <= RING_OP_BXOR; op++) {
+      size_t bytes = 37 * ring_dtype_size(dtype);
+      unsigned char *array = malloc(bytes);
+      memset(array, rank + 1, bytes);
+      ring_status_t status = ring_all_reduce(group, array, array, 37, dtype, op);
+      if (status != RING_STATUS_OK) GET(RING_STATUS_UNSUPPORTED, status);
+      free(array);
+    }
+  }
+  OK(ring_barrier(group));
+  ring_group_destroy(group);
+}
+
+static void all_messages(int rank, int size, const char *hosts, void *data) {
+  int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  ring_group_t *group = enter(rank, hosts, 2);
+  (void)data;
+  for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) {
+    size_t count = COUNTS[i];
+    int32_t *send = malloc(count * sizeof *send), *recv = malloc(count * sizeof *recv);
+    for (size_t k = 0; k < count; k++) send[k] = (int32_t)k + rank;
+    OK(ring_send_recv(group, send, count, right, recv, count, left, RING_DTYPE_INT32));
+    for (size_t k = 0; k < count; k++) CHECK(recv[k] == (int32_t)k + left);
+    OK(ring_send_recv(group, send, count, rank, recv, count, rank, RING_DTYPE_INT32));
+    /* Rank 0 receives last: not all send at once. */
+    if (size > 1 && rank > 0) OK(ring_recv(group, recv, count, RING_DTYPE_INT32, left));
+    if (size > 1) OK(ring_send(group, send, count, RING_DTYPE_INT32, right));
+    if (size > 1 && rank == 0) OK(ring_recv(group, recv, count, RING_DTYPE_INT32, left));
+    free(send);
+    free(recv);
+  }
+  ring_group_destroy(group);
+}
+
+static void refused(int rank, int size, const char *hosts, void *data) {
+  ring_group_t *group = enter(rank, hosts, 1);
+  ring_failure_t failure = {.struct_size = sizeof failure};
+  int value = rank;
+  (void)data;
+  (void)size;
+  GET(RING_STATUS_INVALID_ARGUMENT, ring_all_reduce(group, NULL, NULL, 1, RING_DTYPE_INT32, RING_OP_SUM));
+  EXPECT(RING_STATUS_INVALID_ARGUMENT, ring_send(group, &value, 1, RING_DTYPE_INT32, rank));
+  GET(RING_STATUS_UNSUPPORTED, ring_all_reduce(group, &value, &value, 1, RING_DTYPE_INT32, RING_OP_MEAN));
+  OK(ring_group_set_timeout(group, PATIENCE_MS));
+  OK(ring_group_failure(group, &failure));
+  CHECK(failure.status == RING_STATUS_OK && *group_error(group) == 0 && *last_error() != 0);
+  OK(ring_barrier(group));
+  ring_group_destroy(group);
+}
+
+/* The groups of a forked child are its parent's. */
+static void forked(int rank, int size, const char *hosts, void *data) {
+  ring_group_t *group = enter(rank, hosts, 1);
+  int status = -1;
+  (void)data;
+  (void)size;
+  pid_t child = fork();
+  if (child == 0) {
+    GET(RING_STATUS_INVALID_STATE, ring_barrier(group));
+    ring_group_destroy(group);
+    /* Destroy does nothing there, so that what the child has kept is no leak. */
+    raise(SIGTERM);
+  }
+  OK(ring_barrier(group));
+  CHECK(waitpid(child, &status, 0) == child && status == SIGTERM, "the child's status is %x", status);
+  ring_group_destroy(group);
+}
+
+/* How a group fails; the last rank is at fault. */
+struct fault {
+  ring_status_t status;
+  int leaves; /* destroys its group instead */
+};
+
+static void failing(int rank, int size, const char *hosts, void *data) {
+  const struct fault *fault = data;
+  ring_group_t *group = enter(rank, hosts, 1);
+  ring_failure_t failure = {.struct_size = sizeof failure};
+  int last = size - 1, value = rank, sum = 0;
+  float *large = calloc(MOST, sizeof *large);
+  OK(ring_all_reduce(group, &value, &sum, 1, RING_DTYPE_INT32, RING_OP_SUM));
+  CHECK(sum == size * (size - 1) / 2);
+  if (fault->status == RING_STATUS_TIMEOUT) OK(ring_group_set_timeout(group, 1000));
+  if (rank == last && fault->status == RING_STATUS_PEER_LOST && !fault->leaves) raise(SIGTERM);
+  if (rank == last && fault->status == RING_STATUS_TIMEOUT) sleep(5);
+  if (rank == last && fault->status == RING_STATUS_MISMATCH) {
+    GET(fault->status, ring_all_gather(group, large, large, 0, RING_DTYPE_FLOAT32));
+  } else if (rank != last) {
+    GET(fault->status, ring_all_reduce(group, large, large, MOST, RING_DTYPE_FLOAT32, RING_OP_SUM));
+    EXPECT(fault->status, ring_barrier(group));
+    EXPECT(fault->status, ring_send(group, &value, 1, RING_DTYPE_INT32, (rank + 1) % size));
+    EXPECT(fault->status, ring_recv(group, &value, 1, RING_DTYPE_INT32, (rank + 1) % size));
+    OK(ring_group_failure(group, &failure));
+    CHECK(failure.status == fault->status && *group_error(group) != 0);
+  }
+  ring_group_destroy(group);
+  free(large);
+}
+
+static void *blocked(void *group) {
+  GET(RING_STATUS_ABORTED, ring_barrier(group));
+  return NULL;
+}
+
+/* The end of a group, or an abort, while a call is blocked in it. */
+static void aborted(int rank, int size, const char *hosts, void *data) {
+  int by_abort = *(int *)data;
+  ring_group_t *group = enter(rank, hosts, 1);
+  (void)size;
+  OK(ring_barrier(group));
+  if (rank == 0) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, blocked, group) == 0);
+    sleep(1);
+    if (by_abort) {
+      OK(ring_group_abort(group));
+      pthread_join(thread, NULL);
+      ring_group_destroy(group);
+    } else {
+      ring_group_destroy(group);
+      pthread_join(thread, NULL);
+    }
+    return;
+  }
+  sleep(2);
+  while (ring_barrier(group) == RING_STATUS_OK) continue; /* rank 0 had entered one */
+  ring_group_destroy(group);
+}
+
+static void keep(ring_log_level_t level, const char *message, void *user_data) {
+  *(size_t *)user_data += strlen(message) + (size_t)level;
+}
+
+static void logged(int rank, int size, const char *hosts, void *data) {
+  size_t seen = 0;
+  struct fault leaves = {RING_STATUS_PEER_LOST, 1};
+  (void)data;
+  OK(ring_set_log_callback(keep, &seen, RING_LOG_LEVEL_DEBUG));
+  failing(rank, size, hosts, &leaves);
+  OK(ring_set_log_callback(NULL, NULL, 0));
+  CHECK(seen > 0);
+}
+
+static void from_environment(int rank, int size, const char *hosts, void *data) {
+  char path[] = "/tmp/ring-hostfile-XXXXXX", text[16];
+  ring_group_t *group = NULL;
+  (void)size;
+  (void)data;
+  int file = mkstemp(path);
+  CHECK(file >= 0 && write(file, hosts, strlen(hosts)) == (ssize_t)strlen(hosts));
+  close(file);
+  snprintf(text, sizeof text, "%d", rank);
+  setenv("RING_RANK", text, 1);
+  setenv("RING_HOSTFILE", path, 1);
+  setenv("RING_JOB_ID", "memory", 1);
+  OK(ring_group_create_from_env(&group));
+  OK(ring_barrier(group));
+  ring_group_destroy(group);
+  group = NULL;
+  setenv("RING_RANK", "none", 1);
+  EXPECT(RING_STATUS_INVALID_CONFIG, ring_group_create_from_env(&group));
+  CHECK(group == NULL);
+  unlink(path);
+}
+
+static void not_created(const char *status_of, ring_status_t status, ring_config_t config) {
+  ring_group_t *group = NULL;
+  ring_status_t got = ring_group_create(&config, &group);
+  CHECK(got == status && group == NULL, "%s: %s: %s", status_of, ring_status_name(got), last_error());
+  __atomic_fetch_or(given, 1u << got, __ATOMIC_SEQ_CST);
+}
+
+/* Ranks that can't form a ring. */
+static void unformed(int rank, int size, const char *hosts, void *data) {
+  ring_config_t config = patient(rank, hosts, 1);
+  struct rlimit limit, none;
+  (void)data;
+  (void)size;
+  if (rank == 0) {
+    config.hosts = "[\"a:1\", \"b\"]";
+    not_created("hosts", RING_STATUS_INVALID_CONFIG, config);
+    config.hosts = NULL;
+    config.hostfile = "/no/such/file";
+    not_created("hostfile", RING_STATUS_INVALID_CONFIG, config);
+    config.hostfile = NULL;
+    config.hosts = hosts;
+    config.wire = RING_WIRE_MLX;
+    not_created("wire", RING_STATUS_UNSUPPORTED, config);
+    config.wire = RING_WIRE_NATIVE;
+    config.struct_size = 1;
+    not_created("struct_size", RING_STATUS_INVALID_ARGUMENT, config);
+    config.struct_size = sizeof config;
+    config.connect_timeout_ms = 500;
+    not_created("nobody comes", RING_STATUS_CONNECT_FAILED, config);
+    /* As many descriptors as are open. */
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = limit;
+    none.rlim_cur = 3;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    not_created("descriptors", RING_STATUS_SYSTEM, config);
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  }
+}
+
+/* Two ranks with other claims: both are told. */
+static void disagreeing(int rank, int size, const char *hosts, void *data) {
+  ring_config_t config = patient(rank, hosts, 1 + rank);
+  (void)data;
+  (void)size;
+  not_created("lanes", RING_STATUS_CONNECT_FAILED, config);
+}
+
+static void run(int size, rank_body *body, void *data, unsigned may_die) {
+  /* Static: the ranks' copies of it are no leaks. */
+  static char hosts[1024];
+  char *made = make_hosts(size, 1);
+  strcpy(hosts, made);
+  free(made);
+  run_ranks(size, hosts, body, data, 2 * PATIENCE_MS / 1000, may_die);
+}
+
+int main(int argc, char **argv) {
+  int size = argc > 1 ? atoi(argv[1]) : 2, connections = 1 + size % 2, by_abort = 0;
+  given = shared(sizeof *given);
+  texts();
+  run(size, all_collectives, &connections, 0);
+  run(size, all_messages, NULL, 0);
+  run(size, refused, NULL, 0);
+  run(size, from_environment, NULL, 0);
+  if (size > 1) {
+    struct fault mismatch = {RING_STATUS_MISMATCH, 0}, timeout = {RING_STATUS_TIMEOUT, 0};
+    struct fault dies = {RING_STATUS_PEER_LOST, 0}, leaves = {RING_STATUS_PEER_LOST, 1};
+    run(size, failing, &mismatch, 0);
+    run(size, failing, &timeout, 0);
+    run(size, failing, &leaves, 0);
+    run(size, failing, &dies, 1u << (size - 1));
+    run(size, logged, NULL, 0);
+    run(size, aborted, &by_abort, 0);
+    by_abort = 1;
+    if (ring_group_abort) run(size, aborted, &by_abort, 0);
+    run(size, forked, NULL, 0);
+    run(size, unformed, NULL, 0);
+    run(size, disagreeing, NULL, 0);
+    /* What is left needs a secret, a request, no memory, or a fault of the library. */
+    const unsigned elsewhere = 1u << RING_STATUS_AUTH_FAILED | 1u << RING_STATUS_PENDING |
+                               1u << RING_STATUS_OUT_OF_MEMORY | 1u << RING_STATUS_INTERNAL;
+    for (ring_status_t status = 0; status <= RING_STATUS_PENDING; status++)
+      CHECK((*given | elsewhere) >> status & 1, "nobody got %s", ring_status_name(status));
+  }
+  release_ports();
+  return 0;
+}

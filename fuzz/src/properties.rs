@@ -1,0 +1,117 @@
+//! What holds for each decoder, whatever the bytes.
+
+use ring::bootstrap::config::Address;
+use ring::bootstrap::hostfile;
+use ring::error::Status;
+use ring::wire::{CALL_HEADER, CallHeader, Frame, Hello, MAX_FRAME, MAX_HELLO};
+
+use super::allocations::at_most;
+
+/// Small vectors are larger than what is in them.
+const SLACK: usize = 64;
+/// A byte that is no UTF-8 becomes a character of three bytes, in a string that grows by doubling.
+const LOSSY: usize = 8;
+/// A JSON object of one field takes a node of a tree for its few bytes.
+const PARSED: usize = 128;
+/// The form of a hostfile, the places and quotations of an error's text.
+const TEXTS: usize = 8192;
+/// Bytes of the longest error text.
+const ERROR_TEXT: usize = 2000;
+
+/// Bytes arrive in pieces: the first prefix that isn't too short decides, and more bytes change nothing.
+/// Returns that prefix's length, and the verdict.
+fn judged<T: PartialEq + std::fmt::Debug>(
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Option<T>,
+) -> Option<(usize, T)> {
+    let (used, verdict) = (0..=bytes.len()).find_map(|end| Some((end, decode(&bytes[..end])?)))?;
+    assert_eq!(decode(bytes).as_ref(), Some(&verdict), "after {used} bytes and after {}", bytes.len());
+    Some((used, verdict))
+}
+
+pub fn hello(bytes: &[u8]) {
+    let decode = |bytes: &[u8]| at_most(bytes.len() + SLACK, || Hello::decode(bytes)).transpose();
+    let Some((used, verdict)) = judged(bytes, decode) else {
+        return assert!(bytes.len() < MAX_HELLO && Hello::wanted(bytes) > 0);
+    };
+    // A reader that takes what is wanted ends where the hello does.
+    let mut read = 0;
+    while read < used && decode(&bytes[..read]).is_none() {
+        let wanted = Hello::wanted(&bytes[..read]);
+        assert!(wanted > 0, "nothing is wanted after {read} bytes of {used}");
+        read += wanted;
+    }
+    let Ok(hello) = verdict else { return };
+    assert_eq!((read, Hello::wanted(&bytes[..used])), (used, 0));
+    let again = hello.encode();
+    assert_eq!(again.len(), used);
+    assert!(used <= MAX_HELLO);
+    assert_eq!(Hello::decode(&again), Ok(Some(hello)));
+    // What this version doesn't know is ignored: the byte order of a peer that is neither, and reserved bytes.
+    const IGNORED: [usize; 3] = [15, 22, 23];
+    for at in (0..used).filter(|at| !IGNORED.contains(at)) {
+        assert_eq!(again[at], bytes[at], "byte {at}");
+    }
+}
+
+pub fn call_header(bytes: &[u8]) {
+    let Some(bytes) = bytes.first_chunk::<CALL_HEADER>() else { return };
+    let Some(header) = at_most(0, || CallHeader::decode(bytes)) else { return };
+    assert_eq!(header.encode(), *bytes);
+    assert!(header.matches(&header));
+    let text = header.to_string();
+    assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
+}
+
+/// A control link: one frame after the other.
+pub fn control_frame(mut bytes: &[u8]) {
+    let decode = |bytes: &[u8]| at_most(LOSSY * bytes.len() + SLACK, || Frame::decode(bytes)).transpose();
+    loop {
+        let Some((used, verdict)) = judged(bytes, decode) else {
+            return assert!(bytes.len() < MAX_FRAME, "{} bytes are not enough", bytes.len());
+        };
+        let Ok((frame, told)) = verdict else { return };
+        assert_eq!(told, used, "a frame is told when its last byte is there");
+        assert!(0 < used && used <= MAX_FRAME);
+        let again = frame.encode();
+        let (second, length) = Frame::decode(&again).unwrap().expect("a frame encodes as a whole one");
+        assert_eq!((length, second.encode()), (again.len(), again.clone()));
+        // Text that isn't UTF-8 is replaced, gets longer by it, and may then be cut; bytes of later versions at the
+        // end are ignored.
+        let replaced = || format!("{frame:?}").contains(char::REPLACEMENT_CHARACTER);
+        if again != bytes[..used] && !replaced() {
+            assert_eq!(second, frame);
+            assert!(again.len() <= used);
+            let reserved = bytes[3];
+            assert!(again.len() < used || reserved != 0, "{frame:?}: {again:x?} and {bytes:x?}");
+        }
+        bytes = &bytes[used..];
+    }
+}
+
+pub fn hostfile(bytes: &[u8]) {
+    match at_most(PARSED * bytes.len() + TEXTS, || hostfile::parse(bytes, "hosts")) {
+        Ok(entries) => {
+            assert!(!entries.is_empty() && entries.iter().all(|entry| !entry.is_empty()));
+            // An interface's name may need escapes.
+            let text = |address: &Address| address.to_string().replace('\\', r"\\").replace('"', "\\\"");
+            let list = |entry: &Vec<Address>| {
+                let texts: Vec<_> = entry.iter().map(|address| format!("\"{}\"", text(address))).collect();
+                format!("[{}]", texts.join(","))
+            };
+            let printed: Vec<_> = entries.iter().map(list).collect();
+            let printed = format!("[{}]", printed.join(","));
+            assert_eq!(hostfile::parse(printed.as_bytes(), "hosts"), Ok(entries), "{printed}");
+        }
+        Err(error) => {
+            assert_eq!(error.status, Status::InvalidConfig);
+            let text = error.text;
+            assert!(text.starts_with("hosts: ") && text.len() <= ERROR_TEXT, "{text}");
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(address) = text.parse::<Address>() {
+        assert_eq!(address.to_string().parse(), Ok(address));
+    }
+}

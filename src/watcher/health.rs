@@ -1,0 +1,359 @@
+//! What the threads of a rank share of their group's health: the one failure, the control links,
+//! and what the ranks do. Any thread may report, ask and wait; the watcher thread reads.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::control::Control;
+use super::peers::{Peers, Side};
+use super::record::broken_link;
+use super::spread::Spread;
+use super::verdict::{Jury, Verdict};
+use crate::error::{Error, Status, os_words};
+use crate::link::TcpLink;
+use crate::log;
+use crate::sys::{Interest, PollEntry, Stop, Wake};
+use crate::wire::{CallHeader, Message, Traffic};
+
+/// A rank waits this long for a record that comes before the one it has: two ranks that see one
+/// failure, or two failures of one moment, then end in one cause.
+const WINDOW: Duration = Duration::from_millis(20);
+/// A call that runs when a failure of another becomes known may still end well: its ranks may all have
+/// done their part. It ends with its links, which failed ranks close, or after this time.
+const GRACE: Duration = Duration::from_millis(250);
+/// A dead process's sockets are closed one after the other: its control link's end follows a data
+/// link's within this time, or the process is alive.
+const SETTLES: Duration = Duration::from_millis(250);
+
+/// A group's health as this rank knows it.
+pub struct Health {
+    peers: Peers,
+    /// Ends running calls: raised by a failure that leaves them no hope, and by destroy.
+    pub stop: Stop,
+    failing: AtomicBool,
+    settled: OnceLock<Error>,
+    announced: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Wakes the watcher.
+    bell: Wake,
+}
+
+struct State {
+    spread: Spread,
+    links: [Option<Control>; 2],
+    failing_since: Option<Instant>,
+    closing: bool,
+}
+
+/// Why a data link has ended, by the word of its peer's control link.
+pub enum Cause {
+    /// The group has failed for this reason.
+    Failed(Error),
+    /// The peer has destroyed its group after this collective.
+    Left(u64),
+}
+
+impl Health {
+    /// `controls` are the links to the right and to the left; a group of one has none.
+    pub fn new(peers: Peers, controls: Vec<TcpLink>) -> io::Result<Health> {
+        let mut links = [None, None];
+        for (link, control) in links.iter_mut().zip(controls) {
+            *link = Some(Control::new(control)?);
+        }
+        let spread = Spread::new(peers.clone());
+        Ok(Health {
+            peers,
+            stop: Stop::new()?,
+            failing: AtomicBool::new(false),
+            settled: OnceLock::new(),
+            announced: AtomicBool::new(false),
+            state: Mutex::new(State { spread, links, failing_since: None, closing: false }),
+            changed: Condvar::new(),
+            bell: Wake::new()?,
+        })
+    }
+
+    /// Who is who.
+    pub fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// What made the group fail; it never changes.
+    pub fn failure(&self) -> Option<&Error> {
+        self.settled.get()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with what is known, and sends what came of it.
+    fn act<T>(&self, act: impl FnOnce(&mut Spread) -> T) -> T {
+        let mut state = self.state();
+        let done = act(&mut state.spread);
+        self.publish(&mut state);
+        done
+    }
+
+    fn publish(&self, state: &mut State) {
+        let frames = state.spread.take_outbox();
+        if frames.is_empty() && state.failing_since.is_some() == state.spread.failure().is_some() {
+            return;
+        }
+        for (side, frame) in frames {
+            if let Some(link) = &mut state.links[side as usize] {
+                link.send(&frame, self.peers.size);
+            }
+        }
+        if state.spread.failure().is_some() {
+            state.failing_since.get_or_insert_with(Instant::now);
+            self.failing.store(true, Ordering::Release);
+            if state.spread.is_hopeless() {
+                self.stop.raise();
+            }
+        }
+        self.changed.notify_all();
+        self.bell.wake();
+    }
+
+    /// Reads the control links and sends what had to wait; settles a failure that is due.
+    pub fn attend(&self) {
+        let mut state = self.state();
+        self.read(&mut state);
+        self.settle(&mut state);
+        drop(state);
+        self.announce();
+    }
+
+    /// Tells the log once of a settled failure; not under the lock, since the log is the host's.
+    fn announce(&self) {
+        if let Some(first) = self.settled.get()
+            && !self.announced.swap(true, Ordering::Relaxed)
+        {
+            log::line!(Error, "rank {}: the group has failed: {first}", self.peers.rank);
+        }
+    }
+
+    fn read(&self, state: &mut State) {
+        let State { spread, links, .. } = state;
+        for side in Side::BOTH {
+            let Some(link) = &mut links[side as usize] else { continue };
+            link.flush();
+            loop {
+                match link.read() {
+                    Ok(Some(frame)) => spread.hear(side, frame, Instant::now()),
+                    Ok(None) => break,
+                    Err(why) => {
+                        spread.ended(side, &why);
+                        links[side as usize] = None;
+                        break;
+                    }
+                }
+            }
+        }
+        self.publish(state);
+        self.changed.notify_all();
+    }
+
+    /// Makes the failure final once its window is over, and ends what runs after its grace; what is
+    /// open yet, and until when.
+    fn settle(&self, state: &mut State) -> Option<Instant> {
+        let since = state.failing_since?;
+        let now = Instant::now();
+        if self.settled.get().is_none() && self.peers.size > 1 && now < since + WINDOW {
+            return Some(since + WINDOW);
+        }
+        if let (None, Some(verdict)) = (self.settled.get(), state.spread.verdict()) {
+            let _ = self.settled.set(verdict);
+            self.changed.notify_all();
+        }
+        if now < since + GRACE {
+            return (!self.stop.is_raised()).then_some(since + GRACE);
+        }
+        self.stop.raise();
+        None
+    }
+
+    /// Waits for a failure that has begun to be settled; None, at once, if there is none.
+    pub fn settled(&self) -> Option<Error> {
+        if !self.failing.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut state = self.state();
+        while let (Some(until), None) = (self.settle(&mut state), self.settled.get()) {
+            let left = until.saturating_duration_since(Instant::now());
+            state = self.wait(state, left);
+        }
+        drop(state);
+        self.announce();
+        self.settled.get().cloned()
+    }
+
+    fn wait<'s>(&'s self, state: MutexGuard<'s, State>, at_most: Duration) -> MutexGuard<'s, State> {
+        self.changed.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Fails the group, tells everyone, and returns the failure that stands.
+    pub fn fail(&self, error: Error) -> Error {
+        self.report(error.clone());
+        self.settled().unwrap_or(error)
+    }
+
+    /// Fails the group and tells everyone, without waiting for the failure to be settled.
+    pub fn report(&self, error: Error) {
+        let detected_by = error.detected_by.or(Some(self.peers.rank));
+        self.act(|spread| spread.learn(Error { detected_by, ..error }, None));
+    }
+
+    /// Fails the group at this rank's own wish, unless it has failed. Waits for nothing: what this
+    /// rank does itself comes first here.
+    pub fn abort(&self) {
+        let mut state = self.state();
+        let (at, sequence) = state.spread.at();
+        let text = format!("{at}: rank {} has aborted the group", self.peers.rank);
+        let error = Error::new(Status::Aborted, text).at_rank(self.peers.rank);
+        if state.spread.failure().is_none() {
+            state.spread.learn(Error { sequence, detected_by: Some(self.peers.rank), ..error }, None);
+            self.publish(&mut state);
+            state.spread.verdict().map(|first| self.settled.set(first));
+        }
+        drop(state);
+        self.announce();
+    }
+
+    /// Reads from the neighbour's control link why its data link has ended.
+    pub fn cause(&self, side: Side, call: &CallHeader, error: &io::Error) -> Cause {
+        let rank = self.peers.rank_at(side);
+        let deadline = Instant::now() + SETTLES;
+        let mut state = self.state();
+        loop {
+            self.read(&mut state);
+            if state.failing_since.is_some() {
+                drop(state);
+                break;
+            }
+            if let Some(last) = state.spread.departed(rank) {
+                return Cause::Left(last);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                drop(state);
+                self.report(self.silent_link(rank, call, error));
+                break;
+            }
+            state = self.wait(state, left);
+        }
+        let unknown = || Error::new(Status::Internal, "a failure without a cause");
+        Cause::Failed(self.settled().unwrap_or_else(unknown))
+    }
+
+    fn silent_link(&self, rank: usize, call: &CallHeader, error: &io::Error) -> Error {
+        let lost = Error::new(Status::PeerLost, "").at_rank(rank).with_os(error);
+        let lost = Error { sequence: call.sequence, detected_by: Some(self.peers.rank), ..lost };
+        let broken = broken_link(&lost, rank).unwrap_or(lost);
+        let text = format!("{call}, call {}: {} ({})", call.sequence, broken.text, os_words(error));
+        Error { text, ..broken }
+    }
+
+    /// A collective begins, waits, ends.
+    pub fn enter(&self, header: CallHeader) {
+        self.act(|spread| spread.enter(header));
+    }
+
+    /// So much of the running collective has gone over the lanes.
+    pub fn progress(&self, traffic: Traffic) {
+        self.state().spread.progress(traffic);
+    }
+
+    /// The running collective has ended.
+    pub fn leave(&self, succeeded: bool) {
+        self.state().spread.leave(succeeded);
+    }
+
+    /// A message begins.
+    pub fn begin(&self, message: Message) {
+        self.act(|spread| spread.begin(message));
+    }
+
+    /// A message has ended.
+    pub fn end(&self, message: &Message) {
+        self.state().spread.end(message);
+    }
+
+    /// Asks every rank what it does, unless they were asked just now.
+    pub fn call_roll(&self) {
+        self.act(|spread| spread.call_roll(Instant::now()));
+    }
+
+    /// At a deadline: reads the control links, and sees to it that the roll is fresh and has had its
+    /// time.
+    pub fn consult(&self) {
+        let mut state = self.state();
+        loop {
+            self.read(&mut state);
+            let now = Instant::now();
+            match state.spread.roll().ripens(now) {
+                _ if state.failing_since.is_some() => return,
+                Some(Duration::ZERO) => return,
+                Some(left) => state = self.wait(state, left),
+                None => {
+                    state.spread.call_roll(now);
+                    self.publish(&mut state);
+                }
+            }
+        }
+    }
+
+    /// Who holds a collective up, by the latest roll.
+    pub fn judge_collective(&self, call: &CallHeader) -> Verdict {
+        self.judge(|jury| jury.on_collective(call))
+    }
+
+    /// Who holds a message up, by the latest roll.
+    pub fn judge_message(&self, message: &Message) -> Verdict {
+        self.judge(|jury| jury.on_message(message))
+    }
+
+    fn judge(&self, judge: impl FnOnce(&Jury<'_>) -> Verdict) -> Verdict {
+        let state = self.state();
+        judge(&Jury { rank: self.peers.rank, answers: state.spread.roll().answers() })
+    }
+
+    /// Says goodbye, unless the group has failed, and has the watcher end.
+    pub fn close(&self) {
+        self.act(Spread::say_goodbye);
+        self.state().closing = true;
+        self.bell.wake();
+    }
+
+    /// Whether the watcher is to end.
+    pub fn is_closing(&self) -> bool {
+        self.state().closing
+    }
+
+    /// The control links, to be closed.
+    pub fn take_controls(&self) -> Vec<TcpLink> {
+        let mut state = self.state();
+        state.links.iter_mut().filter_map(|link| Some(link.take()?.into_link())).collect()
+    }
+
+    /// What the watcher polls, and until when at most.
+    pub fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
+        let mut state = self.state();
+        let interest = |write| Interest { read: true, write };
+        entries.push(PollEntry::new(self.bell.descriptor(), interest(false)));
+        for link in state.links.iter().flatten() {
+            let entry = link.descriptor().map(|d| PollEntry::new(d, interest(link.wants_to_send())));
+            entries.extend(entry);
+        }
+        self.settle(&mut state)
+    }
+
+    /// The watcher has woken: what rang so far is heard.
+    pub fn clear_bell(&self) {
+        self.bell.clear();
+    }
+}

@@ -1,0 +1,68 @@
+//! The roll: what every rank said it does, when it was last asked.
+
+use std::time::{Duration, Instant};
+
+use crate::wire::Presence;
+
+/// A roll is called anew at most this often, whoever asks.
+const INTERVAL: Duration = Duration::from_millis(900);
+/// An answer takes microseconds, and on a host with far more processes than cores this long.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// An older roll tells nothing of now.
+const FRESH: Duration = Duration::from_millis(2500);
+
+/// The latest round.
+#[derive(Clone, Debug)]
+pub struct Roll {
+    round: u32,
+    called: Option<Instant>,
+    answers: Vec<Option<Presence>>,
+}
+
+impl Roll {
+    /// No round yet.
+    pub fn new(ranks: usize) -> Roll {
+        Roll { round: 0, called: None, answers: vec![None; ranks] }
+    }
+
+    /// The number of a new round, unless the latest is young enough.
+    pub fn due(&self, now: Instant) -> Option<u32> {
+        let young = self.called.is_some_and(|called| now.saturating_duration_since(called) < INTERVAL);
+        (!young).then(|| self.round.wrapping_add(1))
+    }
+
+    /// Begins a round that is newer than the latest; false for one that isn't.
+    pub fn begin(&mut self, round: u32, now: Instant) -> bool {
+        if round <= self.round {
+            return false;
+        }
+        *self = Roll { round, called: Some(now), ..Roll::new(self.answers.len()) };
+        true
+    }
+
+    /// Notes an answer; false if it is known, or of another round.
+    pub fn note(&mut self, round: u32, rank: usize, presence: Presence) -> bool {
+        match self.answers.get_mut(rank) {
+            Some(answer @ None) if round == self.round && self.called.is_some() => {
+                *answer = Some(presence);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How long to wait before the roll may be judged; None if it is too old to be.
+    pub fn ripens(&self, now: Instant) -> Option<Duration> {
+        let age = now.saturating_duration_since(self.called?);
+        if age > FRESH {
+            return None;
+        }
+        let complete = self.answers.iter().all(Option::is_some);
+        Some(if complete { Duration::ZERO } else { PATIENCE.saturating_sub(age) })
+    }
+
+    /// By rank; None where nothing was heard.
+    pub fn answers(&self) -> &[Option<Presence>] {
+        &self.answers
+    }
+}

@@ -1,0 +1,315 @@
+//! Who is at fault when nothing moves: a judgement of the roll, the same on every rank that has the
+//! same roll.
+
+use crate::wire::{CallHeader, Message, Presence};
+
+use super::peers::Side;
+
+/// Who holds a call up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether ranks wait for each other in calls that can't meet.
+    pub differs: bool,
+    /// None if it takes two, or if nobody can be named.
+    pub rank: Option<usize>,
+    /// What the roll shows.
+    pub text: String,
+}
+
+impl Verdict {
+    fn of(ranks: &[usize], text: String) -> Verdict {
+        Verdict { differs: false, rank: Some(ranks[0]).filter(|_| ranks.len() == 1), text }
+    }
+}
+
+/// The answers of all ranks, and the rank that judges them. Its own answer is always there.
+pub struct Jury<'a> {
+    pub rank: usize,
+    pub answers: &'a [Option<Presence>],
+}
+
+impl Jury<'_> {
+    fn size(&self) -> usize {
+        self.answers.len()
+    }
+
+    fn next(&self, rank: usize, side: Side) -> usize {
+        match side {
+            Side::Right => (rank + 1) % self.size(),
+            Side::Left => (rank + self.size() - 1) % self.size(),
+        }
+    }
+
+    /// Why a collective doesn't end.
+    pub fn on_collective(&self, call: &CallHeader) -> Verdict {
+        self.silence().or_else(|| self.crossed(call)).or_else(|| self.absence(call)).unwrap_or_else(|| {
+            let lossy = self.lossy_links(call.sequence);
+            if lossy.is_empty() {
+                self.nobody()
+            } else {
+                Verdict { rank: None, ..Verdict::of(&[0], lossy.join("; ")) }
+            }
+        })
+    }
+
+    /// Ranks that don't answer. Of several, those next to ranks that did: the others may only be
+    /// behind them.
+    fn silence(&self) -> Option<Verdict> {
+        let silent = |rank: usize| self.answers[rank].is_none();
+        let beside =
+            |rank: usize| Side::BOTH.map(|side| self.next(rank, side)).into_iter().filter(|r| !silent(*r));
+        let ranks: Vec<_> = (0..self.size()).filter(|rank| silent(*rank)).collect();
+        let first: Vec<_> = ranks.iter().copied().filter(|rank| beside(*rank).next().is_some()).collect();
+        if first.is_empty() {
+            return None;
+        }
+        let each = first.iter().map(|rank| {
+            let mut known: Vec<_> = beside(*rank).collect();
+            known.sort_unstable();
+            known.dedup();
+            let links = if known.len() == 1 { "link" } else { "links" };
+            format!("rank {rank} does not answer on its {links} with {}", names(&known))
+        });
+        let mut text = each.collect::<Vec<_>>().join("; ");
+        let behind: Vec<_> = ranks.into_iter().filter(|rank| !first.contains(rank)).collect();
+        if !behind.is_empty() {
+            text += &format!("; behind them {} can't be heard", names(&behind));
+        }
+        Some(Verdict::of(&first, text))
+    }
+
+    /// A rank that waits for a message from, or to, one that waits for it in this collective.
+    fn crossed(&self, call: &CallHeader) -> Option<Verdict> {
+        let waits = |rank: usize| Some((rank, self.late(rank, call)?.messages.first()?));
+        let (rank, message, peer) = (0..self.size()).filter_map(waits).find_map(|(rank, message)| {
+            let peer = message.peer as usize;
+            let theirs = self.answers.get(peer)?.as_ref()?.call.as_ref()?.0;
+            (theirs.sequence == call.sequence).then_some((rank, message, peer))
+        })?;
+        let way = if message.sends { "to" } else { "from" };
+        let text = format!(
+            "rank {rank} waits in {} {way} rank {peer} as message {}; rank {peer} called {call} as call {}",
+            message.header, message.header.sequence, call.sequence
+        );
+        Some(Verdict { differs: true, rank: None, text })
+    }
+
+    /// What a rank does that has not come to this call; None if it has.
+    fn late(&self, rank: usize, call: &CallHeader) -> Option<&Presence> {
+        let presence = self.answers[rank].as_ref()?;
+        let there = presence.call.as_ref().map_or(presence.last, |(header, _)| header.sequence);
+        (there < call.sequence).then_some(presence)
+    }
+
+    fn absence(&self, call: &CallHeader) -> Option<Verdict> {
+        let absent = |rank: &usize| self.late(*rank, call).is_some();
+        let ranks: Vec<_> = (0..self.size()).filter(absent).collect();
+        let text = |rank: &usize| format!("{} has not made call {}", self.told(*rank), call.sequence);
+        let texts: Vec<_> = ranks.iter().map(text).collect();
+        (!ranks.is_empty()).then(|| Verdict::of(&ranks, texts.join("; ")))
+    }
+
+    /// Links on which less has arrived than was sent, while both ends wait in the call.
+    fn lossy_links(&self, sequence: u64) -> Vec<String> {
+        let traffic = |rank: usize| {
+            let (header, traffic) = self.answers[rank].as_ref()?.call.as_ref()?;
+            (header.sequence == sequence).then_some(traffic)
+        };
+        let mut links = Vec::new();
+        for left in 0..self.size() {
+            let right = self.next(left, Side::Right);
+            let (Some(here), Some(there)) = (traffic(left), traffic(right)) else { continue };
+            let (r, l) = (Side::Right as usize, Side::Left as usize);
+            if here.sent[r] > there.received[l] || there.sent[l] > here.received[r] {
+                let (low, high) = (left.min(right), left.max(right));
+                links.push(format!(
+                    "what was sent on the link between rank {low} and rank {high} does not arrive"
+                ));
+            }
+        }
+        links.sort();
+        links.dedup();
+        links
+    }
+
+    fn nobody(&self) -> Verdict {
+        let roll: Vec<_> = (0..self.size()).map(|rank| self.told(rank)).collect();
+        Verdict { differs: false, rank: None, text: roll.join("; ") }
+    }
+
+    /// What a rank said that it does.
+    fn told(&self, rank: usize) -> String {
+        let Some(presence) = &self.answers[rank] else { return format!("rank {rank} does not answer") };
+        match (&presence.call, presence.messages.first()) {
+            (Some((header, _)), _) => format!("rank {rank} waits in {header}, call {}", header.sequence),
+            (None, Some(message)) => {
+                let way = if message.sends { "to" } else { "from" };
+                format!("rank {rank} waits in {} {way} rank {}", message.header, message.peer)
+            }
+            (None, None) => format!("rank {rank} is in no call, its last was call {}", presence.last),
+        }
+    }
+
+    /// Why a message doesn't end: the peer's fault, or that of whom the peer waits for.
+    pub fn on_message(&self, message: &Message) -> Verdict {
+        let mut waiting = (self.rank, *message);
+        for _ in 0..self.size() {
+            let (rank, message) = waiting;
+            let peer = message.peer as usize;
+            let Some(Some(presence)) = self.answers.get(peer) else {
+                return self.silence().unwrap_or_else(|| self.nobody());
+            };
+            if let Some((call, _)) = &presence.call
+                && self.late(rank, call).is_some()
+            {
+                return self.crossed(call).unwrap_or_else(|| self.nobody());
+            }
+            let meets = |m: &&Message| m.peer as usize == rank && m.sends != message.sends;
+            if presence.messages.iter().any(|m| meets(&m)) {
+                let (low, high) = (rank.min(peer), rank.max(peer));
+                let text =
+                    format!("the message between rank {low} and rank {high}, both in it, does not move");
+                return Verdict { differs: false, rank: None, text };
+            }
+            match presence.messages.first() {
+                Some(next) if next.peer as usize != self.rank => waiting = (peer, *next),
+                _ => {
+                    return Verdict::of(&[peer], format!("{} has not come to this message", self.told(peer)));
+                }
+            }
+        }
+        self.nobody()
+    }
+}
+
+/// `rank 1`, `ranks 1 and 3`, `ranks 1, 2 and 3`
+fn names(ranks: &[usize]) -> String {
+    let numbers: Vec<_> = ranks.iter().map(usize::to_string).collect();
+    match numbers.split_last() {
+        Some((last, [])) => format!("rank {last}"),
+        Some((last, others)) => format!("ranks {} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Kind, Traffic};
+
+    fn call(sequence: u64) -> CallHeader {
+        CallHeader::new(Kind::Barrier, sequence)
+    }
+
+    fn idle(last: u64) -> Option<Presence> {
+        Some(Presence { last, ..Presence::default() })
+    }
+
+    fn inside(sequence: u64) -> Option<Presence> {
+        let call = Some((call(sequence), Traffic::default()));
+        Some(Presence { last: sequence - 1, call, ..Presence::default() })
+    }
+
+    fn message(peer: u32, sends: bool) -> Message {
+        Message { peer, sends, header: CallHeader { count: 5, ..CallHeader::new(Kind::Message, 3) } }
+    }
+
+    fn sending(last: u64, peer: u32, sends: bool) -> Option<Presence> {
+        Some(Presence { last, call: None, messages: vec![message(peer, sends)] })
+    }
+
+    fn judge(rank: usize, answers: &[Option<Presence>]) -> (Option<usize>, String) {
+        let verdict = Jury { rank, answers }.on_collective(&call(17));
+        assert!(!verdict.differs);
+        (verdict.rank, verdict.text)
+    }
+
+    #[test]
+    fn one_silent_rank_is_at_fault_wherever_it_is() {
+        for size in 2..=8 {
+            for silent in 0..size {
+                for judging in (0..size).filter(|rank| *rank != silent) {
+                    let mut answers = vec![inside(17); size];
+                    answers[silent] = None;
+                    // A rank that has not made the call is not at fault while another is silent.
+                    if size > 2 {
+                        answers[(0..size).find(|r| *r != silent && *r != judging).unwrap()] = idle(16);
+                    }
+                    let (rank, text) = judge(judging, &answers);
+                    assert_eq!(rank, Some(silent), "{text}");
+                    assert!(
+                        text.starts_with(&format!("rank {silent} does not answer on its link")),
+                        "{text}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_several_silent_ranks_those_next_to_answering_ones_are_named() {
+        let mut answers = vec![inside(17); 8];
+        for silent in [2, 3, 4, 5] {
+            answers[silent] = None;
+        }
+        let (rank, text) = judge(0, &answers);
+        assert_eq!(rank, None);
+        assert_eq!(
+            text,
+            "rank 2 does not answer on its link with rank 1; rank 5 does not answer on its link with rank 6; \
+             behind them ranks 3 and 4 can't be heard"
+        );
+    }
+
+    #[test]
+    fn a_rank_that_has_not_made_the_call_is_at_fault() {
+        let answers = [inside(17), inside(17), idle(16), inside(17)];
+        let (rank, text) = judge(0, &answers);
+        assert_eq!(rank, Some(2));
+        assert_eq!(text, "rank 2 is in no call, its last was call 16 has not made call 17");
+        let answers = [inside(17), inside(16), idle(16), idle(17)];
+        assert_eq!(judge(0, &answers).0, None);
+    }
+
+    #[test]
+    fn a_link_that_loses_is_named_by_both_ends() {
+        let mut answers = vec![inside(17); 4];
+        let traffic = |sent, received| Some((call(17), Traffic { sent, received }));
+        answers[1].as_mut().unwrap().call = traffic([900, 0], [0, 0]);
+        answers[2].as_mut().unwrap().call = traffic([0, 0], [0, 700]);
+        for rank in 0..4 {
+            let (at_fault, text) = judge(rank, &answers);
+            assert_eq!(at_fault, None);
+            assert_eq!(text, "what was sent on the link between rank 1 and rank 2 does not arrive");
+        }
+        answers[1] = inside(17);
+        answers[2] = inside(17);
+        assert!(judge(0, &answers).1.contains("rank 3 waits in barrier(), call 17"));
+    }
+
+    #[test]
+    fn a_message_against_a_collective_differs() {
+        let answers = [inside(17), sending(16, 0, false), inside(17)];
+        for verdict in [
+            Jury { rank: 2, answers: &answers }.on_collective(&call(17)),
+            Jury { rank: 1, answers: &answers }.on_message(&message(0, false)),
+        ] {
+            assert!(verdict.differs);
+            assert_eq!(
+                verdict.text,
+                "rank 1 waits in message(5) from rank 0 as message 3; rank 0 called barrier() as call 17"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_waits_for_its_peer_or_for_whom_that_waits() {
+        let on = |answers: &[Option<Presence>]| Jury { rank: 0, answers }.on_message(&message(1, false)).rank;
+        assert_eq!(on(&[sending(4, 1, false), idle(4), idle(4)]), Some(1));
+        assert_eq!(on(&[sending(4, 1, false), None, idle(4)]), Some(1));
+        assert_eq!(on(&[sending(4, 1, false), sending(4, 2, true), idle(4)]), Some(2));
+        assert_eq!(on(&[sending(4, 1, false), sending(4, 2, true), None]), Some(2));
+        assert_eq!(on(&[sending(4, 1, false), sending(4, 0, true), idle(4)]), None);
+        assert_eq!(on(&[sending(4, 1, false), sending(4, 2, false), sending(4, 1, false)]), None);
+    }
+}

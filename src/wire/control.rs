@@ -1,0 +1,305 @@
+//! What goes over a control link.
+
+use super::gossip::Member;
+use super::{CALL_HEADER, CallHeader, array_at, u16_at, u32_at};
+use crate::error::{Error, Status};
+
+/// No frame is longer; a text is cut to fit.
+pub const MAX_FRAME: usize = 2048;
+/// A [`Presence`] tells of so many messages at most: one each way with each neighbour.
+pub const MAX_MESSAGES: usize = 4;
+
+const ENVELOPE: usize = 4;
+
+/// One frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// The group has failed. On the wire -1 stands for a rank that isn't known.
+    Record(Error),
+    /// A rank has destroyed its group after this collective.
+    Goodbye { rank: u32, sequence: u64 },
+    /// Every rank is asked what it does. Rounds are counted by all ranks together.
+    RollCall { round: u32 },
+    /// A rank's answer.
+    Present { round: u32, rank: u32, presence: Presence },
+    /// While the ring forms: what a rank says of itself.
+    Known(Member),
+    /// While the ring forms: the rank knows all others, whose nonces make this group id.
+    Confirmed { rank: u32, group: [u8; 16] },
+}
+
+/// What a rank does, as it answers a roll call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presence {
+    /// Number of the last collective that has ended here.
+    pub last: u64,
+    /// The collective that runs here, and what of it has gone over the lanes.
+    pub call: Option<(CallHeader, Traffic)>,
+    /// Messages that run here, at most [`MAX_MESSAGES`].
+    pub messages: Vec<Message>,
+}
+
+/// Bytes of a call that this rank has sent and received: to and from the right, then the left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub sent: [u64; 2],
+    pub received: [u64; 2],
+}
+
+/// A message on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub peer: u32,
+    /// Whether it goes to the peer.
+    pub sends: bool,
+    pub header: CallHeader,
+}
+
+/// Bytes that are no control frame.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotAFrame;
+
+/// Kinds of frames.
+const RECORD: u8 = 1;
+const GOODBYE: u8 = 2;
+const ROLL_CALL: u8 = 3;
+const PRESENT: u8 = 4;
+const KNOWN: u8 = 5;
+const CONFIRMED: u8 = 6;
+
+impl Frame {
+    /// The record of a failure as `rank` saw it, or as it was told.
+    pub fn record(error: &Error, rank: usize) -> Frame {
+        Frame::Record(Error { detected_by: error.detected_by.or(Some(rank)), ..error.clone() })
+    }
+
+    /// Bytes from which a frame's kind is known.
+    pub const KNOWN_FROM: usize = 3;
+
+    /// Whether the first bytes of a frame are a goodbye's; fewer than [`Frame::KNOWN_FROM`] are none.
+    pub fn is_goodbye(bytes: &[u8]) -> bool {
+        bytes.get(2) == Some(&GOODBYE)
+    }
+
+    /// The frame's bytes, at most [`MAX_FRAME`].
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; ENVELOPE];
+        out[2] = match self {
+            Frame::Record(error) => {
+                let rank = |rank: Option<usize>| rank.map_or(-1, |rank| rank as i32);
+                out.extend_from_slice(&error.sequence.to_le_bytes());
+                for number in [error.status as i32, rank(error.rank), rank(error.detected_by), error.os_error]
+                {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+                let kept = error.text.floor_char_boundary(MAX_FRAME - out.len());
+                out.extend_from_slice(&error.text.as_bytes()[..kept]);
+                RECORD
+            }
+            Frame::Goodbye { rank, sequence } => {
+                out.extend_from_slice(&rank.to_le_bytes());
+                out.extend_from_slice(&sequence.to_le_bytes());
+                GOODBYE
+            }
+            Frame::RollCall { round } => {
+                out.extend_from_slice(&round.to_le_bytes());
+                ROLL_CALL
+            }
+            Frame::Present { round, rank, presence } => {
+                out.extend_from_slice(&round.to_le_bytes());
+                out.extend_from_slice(&rank.to_le_bytes());
+                presence.encode(&mut out);
+                PRESENT
+            }
+            Frame::Known(member) => {
+                member.encode(&mut out);
+                KNOWN
+            }
+            Frame::Confirmed { rank, group } => {
+                out.extend_from_slice(&rank.to_le_bytes());
+                out.extend_from_slice(group);
+                CONFIRMED
+            }
+        };
+        let whole = out.len() as u16;
+        out[0..2].copy_from_slice(&whole.to_le_bytes());
+        out
+    }
+
+    /// Reads a frame from the first bytes of a stream, and how many bytes it took; None while
+    /// more are needed.
+    pub fn decode(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
+        if bytes.len() < ENVELOPE {
+            return Ok(None);
+        }
+        let whole = usize::from(u16_at(bytes, 0));
+        if !(ENVELOPE..=MAX_FRAME).contains(&whole) || !(RECORD..=CONFIRMED).contains(&bytes[2]) {
+            return Err(NotAFrame);
+        }
+        if bytes.len() < whole {
+            return Ok(None);
+        }
+        let frame = Frame::body(bytes[2], &bytes[ENVELOPE..whole]).ok_or(NotAFrame)?;
+        Ok(Some((frame, whole)))
+    }
+
+    fn body(kind: u8, bytes: &[u8]) -> Option<Frame> {
+        let has = |len| bytes.len() == len;
+        match kind {
+            RECORD if bytes.len() >= 24 => {
+                let number = |at| i32::from_le_bytes(array_at(bytes, at));
+                let status = Status::from_number(number(8)).filter(|status| *status != Status::Ok);
+                Some(Frame::Record(Error {
+                    rank: usize::try_from(number(12)).ok(),
+                    detected_by: usize::try_from(number(16)).ok(),
+                    os_error: number(20),
+                    sequence: u64_at(bytes, 0),
+                    ..Error::new(status.unwrap_or(Status::Internal), String::from_utf8_lossy(&bytes[24..]))
+                }))
+            }
+            GOODBYE if has(12) => Some(Frame::Goodbye { rank: u32_at(bytes, 0), sequence: u64_at(bytes, 4) }),
+            ROLL_CALL if has(4) => Some(Frame::RollCall { round: u32_at(bytes, 0) }),
+            PRESENT if bytes.len() >= 8 => {
+                let presence = Presence::decode(&bytes[8..])?;
+                Some(Frame::Present { round: u32_at(bytes, 0), rank: u32_at(bytes, 4), presence })
+            }
+            KNOWN => Member::decode(bytes).map(Frame::Known),
+            CONFIRMED if has(20) => {
+                Some(Frame::Confirmed { rank: u32_at(bytes, 0), group: array_at(bytes, 4) })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Bytes before the call: the last number, whether there is a call, how many messages.
+const PRESENCE_FIXED: usize = 12;
+const CALL: usize = CALL_HEADER + 32;
+const MESSAGE: usize = 8 + CALL_HEADER;
+
+impl Presence {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let messages = &self.messages[..self.messages.len().min(MAX_MESSAGES)];
+        out.extend_from_slice(&self.last.to_le_bytes());
+        out.extend_from_slice(&[u8::from(self.call.is_some()), messages.len() as u8, 0, 0]);
+        if let Some((header, traffic)) = &self.call {
+            out.extend_from_slice(&header.encode());
+            for bytes in traffic.sent.iter().chain(&traffic.received) {
+                out.extend_from_slice(&bytes.to_le_bytes());
+            }
+        }
+        for message in messages {
+            out.extend_from_slice(&message.peer.to_le_bytes());
+            out.extend_from_slice(&[u8::from(message.sends), 0, 0, 0]);
+            out.extend_from_slice(&message.header.encode());
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Presence> {
+        if bytes.len() < PRESENCE_FIXED || bytes[8] > 1 || usize::from(bytes[9]) > MAX_MESSAGES {
+            return None;
+        }
+        let (has_call, messages) = (usize::from(bytes[8]), usize::from(bytes[9]));
+        if bytes.len() != PRESENCE_FIXED + has_call * CALL + messages * MESSAGE {
+            return None;
+        }
+        let call = match has_call {
+            0 => None,
+            _ => {
+                let at = PRESENCE_FIXED + CALL_HEADER;
+                let numbers = |at| [u64_at(bytes, at), u64_at(bytes, at + 8)];
+                let traffic = Traffic { sent: numbers(at), received: numbers(at + 16) };
+                Some((CallHeader::decode(&array_at(bytes, PRESENCE_FIXED))?, traffic))
+            }
+        };
+        let message = |bytes: &[u8]| {
+            let header = CallHeader::decode(&array_at(bytes, 8))?;
+            Some(Message { peer: u32_at(bytes, 0), sends: bytes[4] != 0, header })
+        };
+        let messages = bytes[PRESENCE_FIXED + has_call * CALL..].chunks_exact(MESSAGE).map(message);
+        Some(Presence { last: u64_at(bytes, 0), call, messages: messages.collect::<Option<_>>()? })
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(text: String) -> Frame {
+        Frame::Record(Error { sequence: 1, os_error: 104, ..Error::new(Status::PeerLost, text).at_rank(2) })
+    }
+
+    fn presence(messages: usize, in_call: bool) -> Presence {
+        let header = |sequence| CallHeader { count: 5, ..CallHeader::new(Kind::AllReduce, sequence) };
+        let message = |i| Message { peer: i as u32, sends: i % 2 == 0, header: header(7 + i as u64) };
+        let traffic = Traffic { sent: [1, 2], received: [3, u64::MAX] };
+        Presence {
+            last: 16,
+            call: in_call.then(|| (header(17), traffic)),
+            messages: (0..messages).map(message).collect(),
+        }
+    }
+
+    fn frames() -> Vec<Frame> {
+        let mut frames = vec![
+            record("rank 2 has gone".into()),
+            Frame::Goodbye { rank: 3, sequence: 17 },
+            Frame::RollCall { round: 9 },
+            Frame::Known(Member::default()),
+            Frame::Confirmed { rank: 1, group: [7; 16] },
+        ];
+        for (messages, in_call) in [(0, false), (0, true), (MAX_MESSAGES, true), (1, false)] {
+            frames.push(Frame::Present { round: 9, rank: 4, presence: presence(messages, in_call) });
+        }
+        frames
+    }
+
+    #[test]
+    fn frames_go_both_ways_in_pieces() {
+        for frame in frames() {
+            let mut bytes = frame.encode();
+            for cut in 0..bytes.len() {
+                assert_eq!(Frame::decode(&bytes[..cut]), Ok(None));
+            }
+            let len = bytes.len();
+            bytes.push(1);
+            assert_eq!(Frame::decode(&bytes), Ok(Some((frame, len))));
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let text = "ä".repeat(MAX_FRAME);
+        let bytes = record(text.clone()).encode();
+        assert!(bytes.len() <= MAX_FRAME);
+        let kept = text[..(MAX_FRAME - ENVELOPE - 24) / 2 * 2].to_owned();
+        assert_eq!(Frame::decode(&bytes), Ok(Some((record(kept), bytes.len()))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_decoder_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = Frame::decode(&bytes);
+            if bytes.len() >= ENVELOPE {
+                let whole = bytes.len() as u16;
+                bytes[0..2].copy_from_slice(&whole.to_le_bytes());
+                bytes[2] = bytes[2] % CONFIRMED + 1;
+                let _ = Frame::decode(&bytes);
+            }
+        }
+
+        #[test]
+        fn a_changed_byte_makes_no_decoder_panic(which in 0..9_usize, at in 0..200_usize, byte: u8) {
+            let mut bytes = frames()[which].encode();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let _ = Frame::decode(&bytes);
+        }
+    }
+}

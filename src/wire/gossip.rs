@@ -1,0 +1,99 @@
+//! What ranks tell each other of themselves while the ring forms.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use super::{array_at, u16_at, u32_at};
+
+/// A rank as it describes itself; the newest version of a process's word counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    pub rank: u32,
+    /// Grows with each change.
+    pub version: u32,
+    /// Of this process, fresh at each create.
+    pub nonce: [u8; 16],
+    /// Of its right and left neighbours' processes; 0 while a neighbour isn't connected.
+    pub neighbours: [[u8; 16]; 2],
+    /// Where it reached its right neighbour.
+    pub right_address: Option<SocketAddr>,
+    /// Which run of which machine it is on.
+    pub boot_id: [u8; 16],
+    /// Cores that it may run on.
+    pub cpus: u32,
+}
+
+const MEMBER: usize = 100;
+
+impl Member {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.rank, self.version, self.cpus] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for id in [self.nonce, self.neighbours[0], self.neighbours[1], self.boot_id] {
+            out.extend_from_slice(&id);
+        }
+        // An address of family 0 is none; IPv4 takes the first 4 of 16 bytes.
+        let (family, ip, port, scope) = match self.right_address {
+            None => (0_u16, [0; 16], 0, 0),
+            Some(SocketAddr::V4(v4)) => {
+                let mut ip = [0; 16];
+                ip[..4].copy_from_slice(&v4.ip().octets());
+                (4, ip, v4.port(), 0)
+            }
+            Some(SocketAddr::V6(v6)) => (6, v6.ip().octets(), v6.port(), v6.scope_id()),
+        };
+        out.extend_from_slice(&family.to_le_bytes());
+        out.extend_from_slice(&port.to_le_bytes());
+        out.extend_from_slice(&scope.to_le_bytes());
+        out.extend_from_slice(&ip);
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Member> {
+        if bytes.len() != MEMBER {
+            return None;
+        }
+        let port = u16_at(bytes, 78);
+        let right_address = match u16_at(bytes, 76) {
+            0 => None,
+            4 => Some(SocketAddr::new(IpAddr::from(array_at::<4>(bytes, 84)), port)),
+            6 => {
+                let ip = Ipv6Addr::from(array_at::<16>(bytes, 84));
+                Some(SocketAddrV6::new(ip, port, 0, u32_at(bytes, 80)).into())
+            }
+            _ => return None,
+        };
+        Some(Member {
+            rank: u32_at(bytes, 0),
+            version: u32_at(bytes, 4),
+            cpus: u32_at(bytes, 8),
+            nonce: array_at(bytes, 12),
+            neighbours: [array_at(bytes, 28), array_at(bytes, 44)],
+            boot_id: array_at(bytes, 60),
+            right_address,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_goes_both_ways() {
+        for address in [None, Some("192.0.2.1:5000"), Some("[fe80::1%7]:5001"), Some("[2001:db8::1]:0")] {
+            let member = Member {
+                rank: 3,
+                version: 2,
+                nonce: [1; 16],
+                neighbours: [[2; 16], [3; 16]],
+                right_address: address.map(|text| text.parse().unwrap()),
+                boot_id: [4; 16],
+                cpus: 5,
+            };
+            let mut bytes = Vec::new();
+            member.encode(&mut bytes);
+            assert_eq!(Member::decode(&bytes), Some(member));
+            assert_eq!(Member::decode(&bytes[1..]), None);
+        }
+    }
+}
