@@ -15,7 +15,8 @@ mod allocations;
 #[path = "../fuzz/src/properties.rs"]
 mod properties;
 
-const TARGETS: [(&str, fn(&[u8])); 4] = [
+type Target = (&'static str, fn(&[u8]));
+const TARGETS: [Target; 4] = [
     ("hello", properties::hello),
     ("call_header", properties::call_header),
     ("control_frame", properties::control_frame),
@@ -88,7 +89,7 @@ fn control_frames() -> Vec<(&'static str, Vec<u8>)> {
         let error = Error { sequence: 17, os_error: 104, ..Error::new(Status::PeerLost, text).at_rank(2) };
         Frame::record(&error, 1).encode()
     };
-    let goodbye = Frame::Goodbye { sequence: 41 }.encode();
+    let goodbye = Frame::Goodbye { rank: 3, sequence: 41 }.encode();
     let lost =
         "barrier(), call 17: the process of rank 2 (192.0.2.1:5000) has ended (Connection reset by peer)";
     let unknown = Frame::record(&Error::new(Status::Timeout, ""), 0).encode();

@@ -98,7 +98,7 @@ static void disagreeing(int rank, int size, const char *hosts, void *data) {
       config.hosts = longer;
     }
     config.connections = (uint32_t)claim->connections;
-    config.job_id = claim->job;
+    if (claim->job) config.job_id = claim->job;
   }
   double start = seconds();
   EXPECT(RING_STATUS_CONNECT_FAILED, try_join(config));

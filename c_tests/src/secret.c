@@ -159,6 +159,17 @@ static void disagreeing(int rank, int size, const char *hosts, void *data) {
   CHECK(strstr(text, claimed), "\"%s\" lacks \"%s\"", text, claimed);
 }
 
+/* Once both have proved themselves a difference is told, with both claims. */
+static void differing(int rank, int size, const char *hosts, void *data) {
+  (void)size, (void)data;
+  ring_config_t config = with_secret(rank, hosts, rank ? 4 : 3, SECRET);
+  ring_group_t *group = NULL;
+  EXPECT(RING_STATUS_CONNECT_FAILED, ring_group_create(&config, &group));
+  note(last_error());
+  const char *part = rank ? "lanes is 3 there, 4 here" : "lanes is 4 there, 3 here";
+  CHECK(strstr(last_error(), part), "rank %d: %s", rank, last_error());
+}
+
 /* One of three has another secret or none: nobody joins, and who knows why says so. */
 static void odd_one(int rank, int size, const char *hosts, void *data) {
   (void)size;
@@ -317,6 +328,9 @@ int main(void) {
     run_ranks(3, hosts, odd_one, i ? (void *)OTHER : NULL, 20, 0);
     free(hosts);
   }
+  char *hosts = make_hosts(2, 1);
+  run_ranks(2, hosts, differing, NULL, 20, 0);
+  free(hosts);
   int ports[] = {free_port(), free_port(), free_port()};
   run_ranks(3, NULL, overheard, ports, 40, 0);
   return 0;

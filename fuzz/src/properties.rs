@@ -9,8 +9,9 @@ use super::allocations::at_most;
 
 /// Small vectors are larger than what is in them.
 const SLACK: usize = 64;
-/// A byte that is no UTF-8 becomes a character of three bytes, in a string that grows by doubling.
-const LOSSY: usize = 8;
+/// A byte that is no UTF-8 becomes a character of three bytes, in a string that grows by doubling and is
+/// copied once.
+const LOSSY: usize = 12;
 /// A JSON object of one field takes a node of a tree for its few bytes.
 const PARSED: usize = 128;
 /// The form of a hostfile, the places and quotations of an error's text.
@@ -76,14 +77,12 @@ pub fn control_frame(mut bytes: &[u8]) {
         let again = frame.encode();
         let (second, length) = Frame::decode(&again).unwrap().expect("a frame encodes as a whole one");
         assert_eq!((length, second.encode()), (again.len(), again.clone()));
-        // Text that isn't UTF-8 is replaced, gets longer by it, and may then be cut; bytes of later versions at the
-        // end are ignored.
+        // Text that isn't UTF-8 is replaced, gets longer by it, and may then be cut; so are numbers and characters
+        // that no rank would send.
         let replaced = || format!("{frame:?}").contains(char::REPLACEMENT_CHARACTER);
         if again != bytes[..used] && !replaced() {
             assert_eq!(second, frame);
             assert!(again.len() <= used);
-            let reserved = bytes[3];
-            assert!(again.len() < used || reserved != 0, "{frame:?}: {again:x?} and {bytes:x?}");
         }
         bytes = &bytes[used..];
     }

@@ -81,6 +81,16 @@ impl Claims {
         })
     }
 
+    /// This rank's number.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Whether processes of another job can be told from this one's.
+    pub fn has_job_id(&self) -> bool {
+        !self.job_id.is_empty()
+    }
+
     pub fn same_job(&self, theirs: &Hello) -> bool {
         self.job_id == theirs.job_id
     }
@@ -120,6 +130,15 @@ impl Claims {
         }
         (!found.is_empty()).then(|| found.join("; "))
     }
+
+    /// Where another process that meets this rank on its own port is no second self of it.
+    pub fn rival_differences(&self, theirs: &Hello) -> Option<String> {
+        let mut theirs = theirs.clone();
+        // Said of the link to a neighbour, and of no weight here.
+        theirs.to = self.rank as u32;
+        (theirs.lane, theirs.lanes) = (0, self.lanes as u16);
+        self.differences(self.rank, &theirs)
+    }
 }
 
 fn order(little_endian: bool) -> String {
@@ -131,11 +150,19 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
+impl Claims {
+    /// Of a rank of four, for tests.
+    pub fn example(rank: usize) -> Claims {
+        Claims { rank, size: 4, lanes: 3, job_id: b"a".to_vec(), nonce: [rank as u8; 16], secret: None }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn claims(rank: usize) -> Claims {
-        Claims { rank, size: 4, lanes: 3, job_id: b"a".to_vec(), nonce: [rank as u8; 16], secret: None }
+        Claims::example(rank)
     }
 
     #[test]
@@ -161,6 +188,19 @@ mod tests {
             assert!(found.contains(text), "{found} lacks {text}");
         }
         assert!(claims(1).same_job(&good));
+    }
+
+    #[test]
+    fn a_rival_is_the_same_rank_of_the_same_ring() {
+        let rival = claims(1).hello(1, (LinkKind::Rival, 0), Answer::None);
+        assert_eq!(claims(1).rival_differences(&rival), None);
+        let lanes = Hello { lanes: 1, ..rival.clone() };
+        assert_eq!(claims(1).rival_differences(&lanes), None);
+        assert!(
+            claims(2).rival_differences(&rival).is_some_and(|text| text.contains("rank is 1 there, 2 here"))
+        );
+        let larger = Hello { size: 5, ..rival };
+        assert!(claims(1).rival_differences(&larger).is_some_and(|text| text.contains("5 there, 4 here")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::close_at_once;
 use crate::sys::Interest;
-use crate::wire::Answer;
+use crate::wire::{Answer, Hello, LinkKind};
 
 /// The next of a name's addresses is tried when the one before has been silent for this long
 /// (RFC 8305's connection attempt delay).
@@ -29,9 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 pub struct Dial {
     link: LinkName,
     peer: usize,
-    address: Address,
     lookup: Lookup,
     stage: Stage,
+    /// What the peer answered last.
+    answer: Option<Hello>,
     pause: Duration,
     /// The last error of each address that was tried.
     errors: Vec<(SocketAddr, io::Error)>,
@@ -59,12 +60,21 @@ enum Stage {
 
 impl Dial {
     pub fn new(link: LinkName, peer: usize, address: &Address, now: Instant) -> Dial {
+        Dial::through(Lookup::new(address), link, peer, now)
+    }
+
+    /// To the process that has this rank's own address: it is asked who it is.
+    pub fn rival(address: SocketAddr, rank: usize, now: Instant) -> Dial {
+        Dial::through(Lookup::known(address), (LinkKind::Rival, 0), rank, now)
+    }
+
+    fn through(lookup: Lookup, link: LinkName, peer: usize, now: Instant) -> Dial {
         Dial {
             link,
             peer,
-            address: address.clone(),
-            lookup: Lookup::new(address),
+            lookup,
             stage: Stage::Paused { until: now },
+            answer: None,
             pause: FIRST_PAUSE,
             errors: Vec::new(),
         }
@@ -74,11 +84,6 @@ impl Dial {
         matches!(self.stage, Stage::Done(_))
     }
 
-    /// Whether the peer of a control link has ended it since.
-    pub fn has_ended(&self) -> bool {
-        matches!(&self.stage, Stage::Done(Some(control)) if control.is_abandoned())
-    }
-
     /// Starts anew: the peer may come again, as another process.
     pub fn again(&mut self, now: Instant) {
         self.stage = Stage::Paused { until: now + FIRST_PAUSE };
@@ -86,6 +91,20 @@ impl Dial {
 
     pub fn link(&self) -> LinkName {
         self.link
+    }
+
+    /// What the peer said of itself, once done.
+    pub fn answer(&self) -> Option<&Hello> {
+        self.answer.as_ref().filter(|_| self.is_done())
+    }
+
+    pub fn awaits_answer(&self) -> bool {
+        matches!(self.stage, Stage::Greeting { .. })
+    }
+
+    /// Where the peer is looked for first.
+    pub fn first_address(&mut self, now: Instant) -> Option<SocketAddr> {
+        self.lookup.addresses(now)?.first().copied()
     }
 
     /// The link, once done.
@@ -206,7 +225,7 @@ impl Dial {
         now: Instant,
     ) -> Result<Stage> {
         let address = connection.address;
-        let hello = match listen(&connection, &mut handshake) {
+        let hello = match hear(&connection, &mut handshake) {
             // It has just started or is about to end: its next run may be the right one.
             Err(error) => return Ok(self.try_next(address, error, next, now)),
             Ok(Heard::NotAPeer) => {
@@ -227,6 +246,16 @@ impl Dial {
             }
             Ok(Heard::Peer(hello)) => hello,
         };
+        if self.link.0 == LinkKind::Rival {
+            self.answer = Some(hello);
+            return Ok(Stage::Done(None));
+        }
+        if hello.answer == Answer::Formed {
+            // Of an old run, which is about to end.
+            let job = if claims.same_job(&hello) { String::new() } else { claims.job_text(&hello.job_id) };
+            let error = io::Error::other(format!("it is in a ring {job} that has formed already"));
+            return Ok(self.try_next(address, error, next, now));
+        }
         if hello.answer == Answer::Myself {
             close_at_once(connection.socket);
             let error = io::Error::other("the address leads to this rank itself");
@@ -240,7 +269,10 @@ impl Dial {
             return Err(self.failed(address, &format!("it disagrees: {differences}")));
         }
         match hello.answer {
-            Answer::Accepted => Ok(Stage::Done(Some(connection))),
+            Answer::Accepted => {
+                self.answer = Some(hello);
+                Ok(Stage::Done(Some(connection)))
+            }
             Answer::Taken => {
                 let text = format!("another process is this rank ({}) there already", hello.to);
                 Err(self.failed(address, &text))
@@ -277,10 +309,10 @@ impl Dial {
             tried.extend(attempts.iter().map(|a| format!("{}: no answer", printed(&a.address))));
         }
         if let Some(error) = self.lookup.error() {
-            tried.push(format!("{}: {}", self.address, os_words(error)));
+            tried.push(format!("{}: {}", self.lookup.address(), os_words(error)));
         }
         if tried.is_empty() {
-            tried.push(format!("{}: not tried", self.address));
+            tried.push(format!("{}: not tried", self.lookup.address()));
         }
         let os_error = self.errors.iter().rev().find_map(|(_, e)| e.raw_os_error()).unwrap_or(0);
         (tried.join("; "), os_error)
@@ -304,7 +336,7 @@ impl Dial {
 }
 
 /// Carries the handshake as far as the peer's words go.
-fn listen(connection: &Connection, handshake: &mut Connector) -> io::Result<Heard> {
+fn hear(connection: &Connection, handshake: &mut Connector) -> io::Result<Heard> {
     loop {
         let words = connection.receive(handshake.wanted())?;
         if words.is_empty() {
@@ -318,7 +350,7 @@ fn listen(connection: &Connection, handshake: &mut Connector) -> io::Result<Hear
     }
 }
 
-fn is_out_of_descriptors(error: &io::Error) -> bool {
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 

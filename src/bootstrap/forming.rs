@@ -1,30 +1,49 @@
-//! Forms a ring: listens, connects and shakes hands at the same time, until all links stand or
-//! the deadline has come.
+//! Forms a ring: listens, connects, shakes hands and gossips at the same time, until all ranks have
+//! said that they know the whole ring, or the deadline has come.
+//!
+//! Who gives up tells its neighbours, and everyone passes that on once. What that means to a rank
+//! that hears of it:
+//!
+//! - CONNECT_FAILED or AUTH_FAILED is a conflict: claims that differ, two processes of one rank, a peer
+//!   that is none. It stays until somebody changes a configuration, so that every rank fails with it
+//!   at once.
+//! - Any other status (TIMEOUT stands for the sender's connect timeout) is the sender's own: its next run
+//!   may come, and is waited for, as for one that has ended without a word.
+//! - A rank that has confirmed waits for nobody's next run, which would be of another ring: each
+//!   record, each end and each change fails it, and it says so as of a conflict.
 
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::claims::{Claims, LinkName};
 use crate::bootstrap::config::Config;
+use crate::bootstrap::control::{self, Control};
 use crate::bootstrap::dial::Dial;
+use crate::bootstrap::door::Door;
+use crate::bootstrap::gossip::{Gaps, Gossip, LEFT, RIGHT};
 use crate::bootstrap::listen::Listening;
 use crate::bootstrap::visitors::Visitors;
 use crate::bootstrap::{Connection, Neighbour, Ring};
 use crate::error::{Error, Result, Status};
-use crate::link::Link;
-use crate::memory::Region;
-use crate::sys::{self, Interest, PollEntry};
-use crate::wire::{Frame, LinkKind};
+use crate::sys::{self, PollEntry};
+use crate::wire::{Frame, LinkKind, Member};
 
 /// The longest sleep: a look-up's answer has no descriptor to wake the loop.
 const TURN: Duration = Duration::from_millis(50);
+/// Without a job id a rank confirms no earlier than this after it began to listen: the ranks of
+/// another job that shares the hostfile and starts at the same time have found their ports taken,
+/// and said so, before any number is computed.
+const HOLD: Duration = Duration::from_millis(200);
 
 /// Connects this rank with its two neighbours. The ring has two ranks or more.
 pub fn form(config: &Config) -> Result<Ring> {
     let nonce = sys::random().map_err(|error| system("drawing random bytes", &error))?;
     let mut forming = Forming::new(config, Claims::new(config, nonce));
-    let formed = forming.run().and_then(|()| forming.ring());
+    let formed = match forming.run() {
+        Ok(group) => forming.ring(group),
+        Err(error) => Err(error),
+    };
     if let Err(error) = &formed {
-        forming.tell(error);
+        forming.part(error);
     }
     formed
 }
@@ -33,15 +52,25 @@ fn system(what: &str, error: &std::io::Error) -> Error {
     Error::new(Status::System, format!("{what}: {}", crate::error::os_words(error))).with_os(error)
 }
 
-struct Forming<'c> {
-    config: &'c Config,
-    claims: Claims,
-    right: usize,
-    left: usize,
+pub(super) struct Forming<'c> {
+    pub(super) config: &'c Config,
+    pub(super) claims: Claims,
+    pub(super) right: usize,
+    pub(super) left: usize,
     deadline: Option<Instant>,
-    listening: Vec<Listening>,
-    visitors: Visitors,
-    dials: Vec<Dial>,
+    pub(super) listening: Vec<Listening>,
+    listens_since: Option<Instant>,
+    pub(super) visitors: Visitors,
+    pub(super) dials: Vec<Dial>,
+    /// The control link to the right; visitors hold that to the left.
+    pub(super) control: Option<Control>,
+    pub(super) gossip: Gossip,
+    /// What was missing when a rank gave up at its timeout: its end, and that of others behind it,
+    /// would look like the cause of what it only followed from.
+    pub(super) before: Option<(Gaps, Error)>,
+    /// A record that has failed this rank's forming, as it is passed on.
+    heard: Option<Frame>,
+    is_late: bool,
 }
 
 impl Forming<'_> {
@@ -49,7 +78,7 @@ impl Forming<'_> {
         let now = Instant::now();
         let size = config.entries.len();
         let (right, left) = ((config.rank + 1) % size, (config.rank + size - 1) % size);
-        let listening = config.entries[config.rank].iter().map(|a| Listening::new(a, now)).collect();
+        let listening = config.entries[config.rank].iter().map(Listening::new).collect();
         // Control and messages go by the first address, lanes by all.
         let address = |(kind, lane): LinkName| match kind {
             LinkKind::Lane => &config.entries[right][usize::from(lane) / config.connections],
@@ -58,94 +87,224 @@ impl Forming<'_> {
         let dials = claims.links().map(|link| Dial::new(link, right, address(link), now)).collect();
         let visitors = Visitors::new(claims.clone(), left);
         let deadline = config.connect_timeout.and_then(|timeout| now.checked_add(timeout));
-        Forming { config, claims, right, left, deadline, listening, visitors, dials }
+        let own = Member {
+            rank: config.rank as u32,
+            nonce: claims.nonce,
+            boot_id: boot_id(),
+            cpus: std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32),
+            ..Member::default()
+        };
+        Forming {
+            config,
+            claims,
+            right,
+            left,
+            deadline,
+            listening,
+            listens_since: None,
+            visitors,
+            dials,
+            control: None,
+            gossip: Gossip::new(own, size),
+            before: None,
+            heard: None,
+            is_late: false,
+        }
     }
 
-    fn run(&mut self) -> Result<()> {
+    /// The group's id, once every rank has confirmed it.
+    fn run(&mut self) -> Result<[u8; 16]> {
         loop {
             let now = Instant::now();
             for listening in &mut self.listening {
-                listening.progress(now)?;
+                listening.progress(&self.claims, now)?;
                 for socket in &listening.sockets {
-                    self.visitors.accept(socket)?;
+                    self.visitors.accept(socket, now)?;
                 }
             }
-            self.visitors.progress()?;
-            // A rank whose port another process has may be the same rank twice: only the one that
-            // listens goes on. The first dial is the control link: while it fails, the others would.
-            let listens = self.listening.iter().all(Listening::is_listening);
-            for i in 0..self.dials.len() {
-                if listens && (i == 0 || self.dials[0].is_done()) {
-                    self.dials[i].progress(&self.claims, now)?;
-                }
-            }
-            if self.dials.iter().all(Dial::is_done) && self.visitors.is_complete() {
-                return Ok(());
-            }
-            self.visitors.forget_ended();
-            if self.dials[0].has_ended() {
-                self.dials.iter_mut().for_each(|dial| dial.again(now));
+            self.visitors.progress(now)?;
+            self.dial(now)?;
+            self.exchange(now)?;
+            self.confirm(now);
+            if let Some(group) = self.gossip.agreed()
+                && self.controls().iter().all(|control| control.is_flushed())
+            {
+                return Ok(group);
             }
             if self.deadline.is_some_and(|deadline| now >= deadline) {
+                self.is_late = true;
                 return Err(self.too_late());
             }
             self.sleep(now)?;
         }
     }
 
+    fn dial(&mut self, now: Instant) -> Result<()> {
+        // A rank whose port another process has may be the same rank twice: only the one that
+        // listens goes on. The first dial is the control link: while it fails, the others would.
+        if !self.listening.iter().all(Listening::is_listening) {
+            return Ok(());
+        }
+        self.listens_since.get_or_insert(now);
+        for i in 0..self.dials.len() {
+            if i > 0 && !self.dials[0].is_done() {
+                break;
+            }
+            if let Err(error) = self.dials[i].progress(&self.claims, now) {
+                // Descriptors that strangers hold are there for the ring's own links.
+                if error.status != Status::System || !self.visitors.shed() {
+                    return Err(error);
+                }
+                self.dials[i].again(now);
+            }
+        }
+        if let Some(connection) = self.dials[0].take() {
+            let nonce = self.dials[0].answer().map_or([0; 16], |peer| peer.nonce);
+            let taken = Control::new(connection, nonce);
+            self.control = Some(taken.map_err(|error| system("taking over a connection", &error))?);
+        }
+        Ok(())
+    }
+
+    fn controls(&mut self) -> Vec<&mut Control> {
+        self.control.iter_mut().chain(&mut self.visitors.control).collect()
+    }
+
+    /// Tells both sides.
+    fn flood(&mut self, frame: Option<Frame>) {
+        if let Some(frame) = frame {
+            self.controls().into_iter().for_each(|control| control.tell(&frame));
+        }
+    }
+
+    fn side(&mut self, side: usize) -> &mut Option<Control> {
+        if side == RIGHT { &mut self.control } else { &mut self.visitors.control }
+    }
+
+    /// Tells and hears what there is, and notes who is connected.
+    fn exchange(&mut self, now: Instant) -> Result<()> {
+        for side in [RIGHT, LEFT] {
+            self.introduce(side);
+            // Once all ranks have agreed, what follows is the running group's, its goodbye and end too.
+            while self.gossip.agreed().is_none() {
+                match self.side(side).as_mut().and_then(Control::next) {
+                    Some(frame) => self.hear(side, frame)?,
+                    None => break,
+                }
+            }
+        }
+        self.controls().into_iter().for_each(Control::flush);
+        if self.gossip.agreed().is_some() {
+            return Ok(());
+        }
+        if self.control.as_ref().is_some_and(Control::has_ended) {
+            self.control = None;
+            self.dials.iter_mut().for_each(|dial| dial.again(now));
+        }
+        self.visitors.forget_ended();
+        for side in [RIGHT, LEFT] {
+            let nonce = self.side(side).as_ref().map(|control| control.nonce);
+            let news = self.gossip.connected(side, nonce);
+            self.flood(news);
+        }
+        if let Some(address) = self.dials[0].first_address(now) {
+            let news = self.gossip.looks_at(address);
+            self.flood(news);
+        }
+        let Some(rank) = self.gossip.broken() else { return Ok(()) };
+        let text = format!("rank {rank} has ended, or lost a neighbour, just before the ring had formed");
+        Err(Error::new(Status::ConnectFailed, text).at_rank(rank))
+    }
+
+    /// Tells a new neighbour all that is known.
+    fn introduce(&mut self, side: usize) {
+        if self.side(side).as_ref().is_none_or(|control| control.is_introduced) {
+            return;
+        }
+        let known = self.gossip.everything();
+        if let Some(control) = self.side(side) {
+            known.iter().for_each(|frame| control.tell(frame));
+            control.is_introduced = true;
+        }
+    }
+
+    /// Takes in what came from a side, and passes on what is news.
+    fn hear(&mut self, side: usize, frame: Frame) -> Result<()> {
+        let other = if side == RIGHT { LEFT } else { RIGHT };
+        match frame {
+            Frame::Known(_) | Frame::Confirmed { .. } => {
+                if self.gossip.is_newcomer(&frame) {
+                    self.before = None;
+                }
+                if self.gossip.hear(&frame)
+                    && let Some(control) = self.side(other)
+                {
+                    control.tell(&frame);
+                }
+                Ok(())
+            }
+            Frame::Record(error) => self.hear_record(other, error),
+            // Of a running group, which can't be this one's before this rank has confirmed.
+            _ => Ok(()),
+        }
+    }
+
+    fn hear_record(&mut self, other: usize, error: Error) -> Result<()> {
+        let frame = Frame::Record(error.clone());
+        let teller = error.detected_by.map_or("a rank".to_owned(), |rank| format!("rank {rank}"));
+        let is_conflict = matches!(error.status, Status::ConnectFailed | Status::AuthFailed);
+        if is_conflict || self.gossip.has_confirmed() {
+            let status = if is_conflict { error.status } else { Status::ConnectFailed };
+            let text = format!("{teller} could not form the ring: {}", error.text);
+            self.heard = Some(frame);
+            return Err(Error { status, text, ..error });
+        }
+        if self.before.is_none() {
+            self.before = Some((self.gossip.gaps(), error));
+            if let Some(control) = self.side(other) {
+                control.tell(&frame);
+            }
+        }
+        Ok(())
+    }
+
+    /// When this rank may confirm at the earliest.
+    fn held_until(&self) -> Option<Instant> {
+        let hold = if self.claims.has_job_id() { Duration::ZERO } else { HOLD };
+        self.listens_since.map(|since| since + hold)
+    }
+
+    fn confirm(&mut self, now: Instant) {
+        let stands =
+            self.control.is_some() && self.dials.iter().all(Dial::is_done) && self.visitors.is_complete();
+        if stands && self.held_until().is_some_and(|until| now >= until) {
+            let word = self.gossip.confirm();
+            self.flood(word);
+        }
+    }
+
     fn sleep(&self, now: Instant) -> Result<()> {
-        let read = Interest { read: true, write: false };
         let mut entries = Vec::new();
         let mut add = |connection: &Connection, interest| {
             entries.push(PollEntry::new(connection.descriptor(), interest));
         };
-        self.listening.iter().flat_map(|l| &l.sockets).for_each(|c| add(c, read));
-        self.visitors.connections().for_each(|c| add(c, read));
+        self.visitors.waits(self.listening.iter().flat_map(|l| &l.sockets), &mut add);
+        let rivals: Vec<_> = self.listening.iter().filter_map(|l| l.waits(&mut add)).collect();
         let active = if self.dials[0].is_done() { &self.dials[..] } else { &self.dials[..1] };
-        let ends = active.iter().filter_map(|dial| dial.waits(&mut add)).chain(self.deadline);
+        let dials: Vec<_> = active.iter().filter_map(|dial| dial.waits(&mut add)).collect();
+        let controls = self.control.iter().chain(&self.visitors.control);
+        let waits = controls.filter_map(Control::waits);
+        entries.extend(waits.map(|(descriptor, interest)| PollEntry::new(descriptor, interest)));
+        let others = [self.deadline, self.held_until(), self.visitors.next_wake()];
+        let ends = rivals.into_iter().chain(dials).chain(others.into_iter().flatten());
         let next = ends.filter(|end| *end > now).min().map_or(TURN, |end| (end - now).min(TURN));
         sys::poll(&mut entries, Some(next)).map_err(|error| system("waiting for peers", &error))?;
         Ok(())
     }
 
-    fn too_late(&self) -> Error {
-        if let Some(deaf) = self.listening.iter().find(|l| !l.is_listening()) {
-            return deaf.error();
-        }
-        let mut missing = Vec::new();
-        let mut os_error = 0;
-        let mut rank = None;
-        let late: Vec<_> = self.dials.iter().filter(|dial| !dial.is_done()).collect();
-        if let Some(dial) = late.first() {
-            let (trouble, code) = dial.trouble();
-            missing.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
-            (os_error, rank) = (code, Some(self.right));
-        }
-        if !self.visitors.is_complete() {
-            let own: Vec<_> = self.config.entries[self.config.rank].iter().map(|a| a.to_string()).collect();
-            missing.push(format!(
-                "rank {} (left neighbour) has not connected to {}",
-                self.left,
-                own.join(", ")
-            ));
-            rank = rank.or(Some(self.left));
-        }
-        let impostor = self.visitors.impostor();
-        let status = if impostor.is_some() { Status::AuthFailed } else { Status::ConnectFailed };
-        if let Some(impostor) = impostor {
-            missing.push(impostor);
-            rank = Some(self.left);
-        }
-        if self.visitors.strangers() > 0 {
-            missing.push(format!("connections refused that were no peer's: {}", self.visitors.strangers()));
-        }
-        let waited = self.config.connect_timeout.unwrap_or_default();
-        let text = format!("the ring did not form within {} ms: {}", waited.as_millis(), missing.join("; "));
-        Error { rank, os_error, ..Error::new(status, text) }
-    }
-
     /// Turns the connections into the ring's links.
-    fn ring(&mut self) -> Result<Ring> {
+    fn ring(&mut self, group: [u8; 16]) -> Result<Ring> {
+        let members = self.gossip.ring().ok_or_else(lacking)?.into_iter().cloned().collect();
         let (mut dials, mut visitors) = (Vec::new(), Vec::new());
         for dial in &mut self.dials {
             dials.extend(dial.take().map(|connection| (dial.link(), connection)));
@@ -153,42 +312,56 @@ impl Forming<'_> {
         for link in self.claims.links() {
             visitors.extend(self.visitors.take(link).map(|connection| (link, connection)));
         }
+        let right = self.control.take().ok_or_else(lacking)?;
+        let left = self.visitors.control.take().ok_or_else(lacking)?;
         // The connector names a message link by its own view.
-        let right = neighbour(self.right, dials, LinkKind::MessageOut, LinkKind::MessageIn)?;
-        let left = neighbour(self.left, visitors, LinkKind::MessageIn, LinkKind::MessageOut)?;
-        Ok(Ring { right, left })
+        let right = neighbour(self.right, right, dials, LinkKind::MessageOut, LinkKind::MessageIn)?;
+        let left = neighbour(self.left, left, visitors, LinkKind::MessageIn, LinkKind::MessageOut)?;
+        let mut visitors = Visitors::new(self.claims.clone(), self.left);
+        std::mem::swap(&mut visitors, &mut self.visitors);
+        visitors.close(Instant::now());
+        let listeners = self.listening.drain(..).flat_map(|listening| listening.sockets).collect();
+        Ok(Ring { right, left, door: Door::new(listeners, visitors), group, members })
     }
 
-    /// Tells the peers that are connected already why this rank gives up.
-    fn tell(&mut self, error: &Error) {
-        let control = (LinkKind::Control, 0);
-        let visitor = self.visitors.take(control);
-        let dialled = self.dials[0].take();
-        for connection in [visitor, dialled].into_iter().flatten() {
-            let frame = Frame::record(error, self.config.rank);
-            if let Ok(mut link) = connection.into_link() {
-                let _ = link.send(&[Region::from_slice(&mut frame.encode())]);
-                link.finish();
-            }
-        }
+    /// Tells the peers that are connected why this rank gives up.
+    fn part(&mut self, error: &Error) {
+        // To those who haven't confirmed a timeout is this rank's alone.
+        let is_own = self.is_late && !self.gossip.has_confirmed();
+        let status = if is_own { Status::Timeout } else { error.status };
+        let own = Frame::record(&Error { status, ..error.clone() }, self.config.rank);
+        let record = self.heard.take().unwrap_or(own);
+        self.flood(Some(record));
+        let controls = self.control.take().into_iter().chain(self.visitors.control.take());
+        control::part(controls.collect());
     }
+}
+
+fn lacking() -> Error {
+    Error::new(Status::Internal, "an edge of the ring lacks a link")
+}
+
+/// Which run of this machine it is; zeroes where the system doesn't say.
+fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).map_or([0; 16], u128::to_be_bytes)
 }
 
 fn neighbour(
     rank: usize,
+    control: Control,
     connections: Vec<(LinkName, Connection)>,
     out: LinkKind,
     into: LinkKind,
 ) -> Result<Neighbour> {
     let taken_over = |error| system("taking over a connection", &error);
-    let mut address = None;
-    let (mut control, mut message_out, mut message_in) = (None, None, None);
+    let address = control.address;
+    let (mut message_out, mut message_in) = (None, None);
     let mut lanes = Vec::new();
     for ((kind, lane), connection) in connections {
-        address.get_or_insert(connection.address);
         let link = connection.into_link().map_err(taken_over)?;
         match kind {
-            LinkKind::Control => control = Some(link),
             LinkKind::Lane => lanes.push((lane, link)),
             kind if kind == out => message_out = Some(link),
             kind if kind == into => message_in = Some(link),
@@ -197,10 +370,11 @@ fn neighbour(
     }
     lanes.sort_by_key(|(lane, _)| *lane);
     let lanes = lanes.into_iter().map(|(_, link)| link).collect();
-    match (address, control, message_out, message_in) {
-        (Some(address), Some(control), Some(message_out), Some(message_in)) => {
+    match (message_out, message_in) {
+        (Some(message_out), Some(message_in)) => {
+            let control = control.into_link();
             Ok(Neighbour { rank, address, lanes, control, message_out, message_in })
         }
-        _ => Err(Error::new(Status::Internal, "an edge of the ring lacks a link")),
+        _ => Err(lacking()),
     }
 }

@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::bootstrap::claims::Claims;
 use crate::bootstrap::config::{Address, Host};
 use crate::bootstrap::resolve::{Lookup, is_loopback};
+use crate::bootstrap::rivals::Rival;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
+use crate::sys::Interest;
 
 /// Connections that wait to be accepted: as many as a large job's ranks and some strangers.
 const BACKLOG: i32 = 4096;
@@ -20,18 +23,24 @@ const IN_USE: Duration = Duration::from_millis(500);
 pub struct Listening {
     address: Address,
     lookup: Lookup,
-    retry_until: Instant,
+    /// Once the port was found taken.
+    in_use: Option<InUse>,
     pub sockets: Vec<Connection>,
 }
 
+struct InUse {
+    until: Instant,
+    rival: Rival,
+}
+
 impl Listening {
-    pub fn new(address: &Address, now: Instant) -> Listening {
+    pub fn new(address: &Address) -> Listening {
         let lookup = Lookup::new(address);
-        Listening { address: address.clone(), lookup, retry_until: now + IN_USE, sockets: Vec::new() }
+        Listening { address: address.clone(), lookup, in_use: None, sockets: Vec::new() }
     }
 
     /// Binds what isn't bound yet; an error is final.
-    pub fn progress(&mut self, now: Instant) -> Result<()> {
+    pub fn progress(&mut self, claims: &Claims, now: Instant) -> Result<()> {
         if self.is_listening() {
             return Ok(());
         }
@@ -48,17 +57,49 @@ impl Listening {
                 }
                 Err(error) => {
                     self.sockets.clear();
-                    if error.kind() == io::ErrorKind::AddrInUse && now < self.retry_until {
-                        return Ok(());
+                    if error.kind() == io::ErrorKind::AddrInUse {
+                        return self.ask_occupant(claims, address, &error, now);
                     }
                     return Err(refused(&self.address, address, &error));
                 }
             }
         }
+        if self.is_listening()
+            && let Some(mut in_use) = self.in_use.take()
+        {
+            in_use.rival.last_word(claims, &self.address.to_string(), now)?;
+        }
         match first_error {
             Some((address, error)) if self.sockets.is_empty() => Err(refused(&self.address, address, &error)),
             _ => Ok(()),
         }
+    }
+
+    /// Whoever has the port may be an old run, which ends soon; this same rank of this ring or of a
+    /// job that shares the hostfile, which has to hear of it; or no rank at all.
+    fn ask_occupant(
+        &mut self,
+        claims: &Claims,
+        taken: SocketAddr,
+        error: &io::Error,
+        now: Instant,
+    ) -> Result<()> {
+        let new = || InUse { until: now + IN_USE, rival: Rival::new(taken, claims.rank(), now) };
+        let in_use = self.in_use.get_or_insert_with(new);
+        in_use.rival.progress(claims, &shown(&self.address, taken), now)?;
+        if now < in_use.until {
+            return Ok(());
+        }
+        let error = refused(&self.address, taken, error);
+        Err(match in_use.rival.found() {
+            Some(who) => Error { text: format!("{}: {who}", error.text), ..error },
+            None => error,
+        })
+    }
+
+    /// What to poll, and until when at most.
+    pub fn waits(&self, add: &mut dyn FnMut(&Connection, Interest)) -> Option<Instant> {
+        self.in_use.as_ref()?.rival.waits(add)
     }
 
     pub fn is_listening(&self) -> bool {
@@ -67,17 +108,25 @@ impl Listening {
 
     /// Why it doesn't listen, at the deadline.
     pub fn error(&self) -> Error {
-        let reason = self.lookup.error().map_or("the name is still being looked up".into(), os_words);
+        let reason = match (&self.in_use, self.lookup.error()) {
+            (Some(_), _) => "Address already in use".to_owned(),
+            (None, Some(error)) => os_words(error),
+            (None, None) => "the name is still being looked up".to_owned(),
+        };
         let text = format!("this rank can't listen on {}: {reason}", self.address);
         Error::new(Status::ConnectFailed, text)
     }
 }
 
-fn refused(entry: &Address, address: SocketAddr, error: &io::Error) -> Error {
-    let shown = match entry.host {
+fn shown(entry: &Address, address: SocketAddr) -> String {
+    match entry.host {
         Host::Name(_) => format!("{entry} ({})", printed(&address)),
         _ => entry.to_string(),
-    };
+    }
+}
+
+fn refused(entry: &Address, address: SocketAddr, error: &io::Error) -> Error {
+    let shown = shown(entry, address);
     let text = format!("this rank can't listen on {shown}: {}", os_words(error));
     Error::new(Status::ConnectFailed, text).with_os(error)
 }
@@ -124,14 +173,15 @@ mod tests {
         let port = first.socket.local_addr().unwrap().as_socket().unwrap().port();
         let entry = Address { host: Host::Ip(Ipv4Addr::LOCALHOST.into()), port };
         let start = Instant::now();
-        let mut second = Listening::new(&entry, start);
-        assert_eq!(second.progress(start), Ok(()));
+        let mut second = Listening::new(&entry);
+        let claims = Claims::example(0);
+        assert_eq!(second.progress(&claims, start), Ok(()));
         assert!(!second.is_listening());
-        let error = second.progress(start + IN_USE).unwrap_err();
+        let error = second.progress(&claims, start + IN_USE).unwrap_err();
         assert_eq!(error.status, Status::ConnectFailed);
         assert!(error.text.contains(&format!("127.0.0.1:{port}: Address already in use")), "{}", error.text);
         drop(first);
-        assert_eq!(second.progress(start + IN_USE), Ok(()));
+        assert_eq!(second.progress(&claims, start + IN_USE), Ok(()));
         assert!(second.is_listening());
     }
 

@@ -6,13 +6,19 @@ pub mod hostfile;
 pub mod secret;
 
 mod claims;
+mod control;
 mod dial;
+mod door;
 mod forming;
+mod gossip;
 mod handshake;
 mod listen;
 mod resolve;
+mod rivals;
+mod too_late;
 mod visitors;
 
+pub use door::Door;
 pub use forming::form;
 
 use std::io;
@@ -24,7 +30,7 @@ use socket2::Socket;
 use crate::link::TcpLink;
 use crate::memory::Region;
 use crate::sys::{self, fork};
-use crate::wire::{Frame, MAX_HELLO};
+use crate::wire::{MAX_HELLO, Member};
 
 /// A rank beside this one, and the links to it.
 pub struct Neighbour {
@@ -42,6 +48,12 @@ pub struct Neighbour {
 pub struct Ring {
     pub right: Neighbour,
     pub left: Neighbour,
+    /// Goes on listening for those who come too late.
+    pub door: Door,
+    /// The group's id, alike on all ranks.
+    pub group: [u8; 16],
+    /// Every rank as it describes itself, in the order of ranks.
+    pub members: Vec<Member>,
 }
 
 /// A socket while the ring forms.
@@ -79,17 +91,6 @@ impl Connection {
         let got = sys::receive(self.descriptor(), Region::from_slice(&mut bytes))?;
         bytes.truncate(got);
         Ok(bytes)
-    }
-
-    /// Whether the peer at the other end of a control link has gone, or given up, while this rank was
-    /// still forming. One that has said goodbye has not: it may have sent messages before.
-    fn is_abandoned(&self) -> bool {
-        let mut bytes = [0; Frame::KNOWN_FROM];
-        match sys::peek(self.descriptor(), Region::from_slice(&mut bytes)) {
-            Ok(0) => false,
-            Ok(got) => !Frame::is_goodbye(&bytes[..got]),
-            Err(_) => true,
-        }
     }
 
     fn into_link(self) -> io::Result<TcpLink> {

@@ -33,6 +33,17 @@ impl Lookup {
         Lookup { address: address.clone(), state }
     }
 
+    /// An address that needs no look-up.
+    pub fn known(address: SocketAddr) -> Lookup {
+        let shown = Address { host: Host::Ip(address.ip()), port: address.port() };
+        Lookup { address: shown, state: State::Found(vec![address]) }
+    }
+
+    /// What is looked up.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// The addresses, once they are known.
     pub fn addresses(&mut self, now: Instant) -> Option<&[SocketAddr]> {
         if let State::Asked(answer) = &self.state {

@@ -4,39 +4,63 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use crate::bootstrap::claims::{Claims, LinkName};
+use crate::bootstrap::control::Control;
+use crate::bootstrap::dial::is_out_of_descriptors;
 use crate::bootstrap::handshake::{Acceptor, Heard, Unproved};
 use crate::bootstrap::{Connection, printed};
-use crate::error::{Error, Result, Status, os_words};
+use crate::error::{Error, Result, Status};
 use crate::link::close_at_once;
 use crate::log;
+use crate::sys::Interest;
 use crate::wire::{Answer, Hello, LinkKind};
 
 /// Handshakes that may be open at once; a newcomer evicts the oldest one that has said nothing.
 const MAX_OPEN: usize = 128;
+/// Connections accepted between two readings of what visitors say: fewer than may be open, so that
+/// nobody who speaks at once is evicted unread.
+const BATCH: usize = 64;
 /// Connections accepted from one listener in one turn, so that strangers can't hold the turn.
-const MAX_ACCEPTS: usize = 256;
+const MAX_ACCEPTS: usize = 1024;
+/// A peer's hello follows its connection at once, also over a slow network.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+/// With no descriptor left, not even to accept and close, the listener is left alone for this long.
+const DEAF: Duration = Duration::from_millis(50);
+/// Strangers' addresses that a text shows.
+const SHOWN: usize = 4;
 
 struct Visitor {
     connection: Connection,
     handshake: Acceptor,
+    since: Instant,
 }
 
-/// Whoever has connected to this rank while the ring forms.
+/// Whoever has connected to this rank.
 pub struct Visitors {
-    claims: Claims,
+    pub(super) claims: Claims,
     left: usize,
+    /// In the order in which they came.
     open: Vec<Visitor>,
     joined: HashMap<LinkName, Connection>,
+    /// The control link of the joined ones.
+    pub control: Option<Control>,
     /// Which process the joined links lead to.
     nonce: Option<[u8; 16]>,
     strangers: u64,
     /// Whoever claimed last to be the left neighbour, and didn't prove it.
     impostor: Option<(SocketAddr, Unproved)>,
+    /// Where the last of them came from, without repetitions.
+    strange: Vec<IpAddr>,
     /// Given up to accept, and so get rid of, a connection when descriptors have run out.
     reserve: Option<File>,
+    deaf_until: Option<Instant>,
+    /// The last error for want of descriptors.
+    exhausted: Option<io::Error>,
+    /// When the ring had formed: from then on nobody is let in.
+    pub(super) formed: Option<Instant>,
 }
 
 /// What has become of a visitor.
@@ -49,81 +73,132 @@ enum Fate {
 
 impl Visitors {
     pub fn new(claims: Claims, left: usize) -> Visitors {
-        let reserve = File::open("/dev/null").ok();
         Visitors {
             claims,
             left,
-            open: vec![],
+            open: Vec::new(),
             joined: HashMap::new(),
+            control: None,
             nonce: None,
             strangers: 0,
+            strange: Vec::new(),
             impostor: None,
-            reserve,
+            reserve: File::open("/dev/null").ok(),
+            deaf_until: None,
+            exhausted: None,
+            formed: None,
         }
     }
 
     /// Accepts what waits at a listener.
-    pub fn accept(&mut self, listener: &Connection) -> Result<()> {
-        for _ in 0..MAX_ACCEPTS {
+    pub fn accept(&mut self, listener: &Connection, now: Instant) -> Result<()> {
+        if self.is_deaf(now) {
+            return Ok(());
+        }
+        for accepted in 1..=MAX_ACCEPTS {
             match listener.socket.accept() {
                 Ok((socket, address)) => {
+                    self.exhausted = None;
                     let address = address.as_socket().unwrap_or(listener.address);
                     // Fails if the visitor has gone already.
                     if let Ok(connection) = Connection::new(socket, address) {
-                        self.admit(connection)?;
+                        self.admit(connection, now)?;
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) if matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
-                    self.reserve = None;
-                    let dropped = listener.socket.accept();
-                    self.reserve = File::open("/dev/null").ok();
-                    if dropped.is_err() {
-                        let text = format!("accepting connections: {}", os_words(&e));
-                        return Err(Error::new(Status::System, text).with_os(&e));
+                Err(e) if is_out_of_descriptors(&e) => {
+                    if !self.shed() && !self.turn_away(listener) {
+                        self.deaf_until = Some(now + DEAF);
+                        self.exhausted = Some(e);
+                        break;
                     }
-                    self.strangers += 1;
+                    self.exhausted = Some(e);
                 }
                 // The visitor has gone already, or its network has failed: nothing of ours.
                 Err(_) => {}
+            }
+            if accepted % BATCH == 0 {
+                self.progress(now)?;
             }
         }
         Ok(())
     }
 
-    fn admit(&mut self, connection: Connection) -> Result<()> {
+    fn is_deaf(&self, now: Instant) -> bool {
+        self.deaf_until.is_some_and(|until| now < until)
+    }
+
+    fn admit(&mut self, connection: Connection, now: Instant) -> Result<()> {
         if self.open.len() == MAX_OPEN {
-            let silent = self.open.iter().position(|v| v.handshake.is_silent()).unwrap_or(0);
-            let evicted = self.open.remove(silent);
-            self.refuse(evicted.connection);
+            self.evict();
         }
-        self.open.push(Visitor { connection, handshake: self.claims.acceptor()? });
+        self.open.push(Visitor { connection, handshake: self.claims.acceptor()?, since: now });
         Ok(())
+    }
+
+    /// Closes the oldest handshake, of those that have said nothing if there are any.
+    fn evict(&mut self) {
+        let silent = self.open.iter().position(|visitor| visitor.handshake.is_silent()).unwrap_or(0);
+        let evicted = self.open.remove(silent);
+        self.refuse(evicted.connection);
+    }
+
+    /// Frees a visitor's descriptor, if there is one.
+    pub fn shed(&mut self) -> bool {
+        let has_any = !self.open.is_empty();
+        if has_any {
+            self.evict();
+        }
+        has_any
+    }
+
+    /// Accepts and closes a connection with the descriptor that was kept for this.
+    fn turn_away(&mut self, listener: &Connection) -> bool {
+        if self.reserve.take().is_none() {
+            self.reserve = File::open("/dev/null").ok();
+            return false;
+        }
+        if let Ok((socket, _)) = listener.socket.accept() {
+            self.strangers += 1;
+            close_at_once(socket);
+        }
+        self.reserve = File::open("/dev/null").ok();
+        self.reserve.is_some()
     }
 
     /// Counts a stranger and closes its connection.
     fn refuse(&mut self, connection: Connection) {
-        self.strangers += 1;
+        self.count_stranger(&connection);
         log::line!(Info, "a connection from {} is no peer's and was closed", printed(&connection.address));
         close_at_once(connection.socket);
     }
 
+    pub(super) fn count_stranger(&mut self, connection: &Connection) {
+        self.strangers += 1;
+        let from = connection.address.ip();
+        self.strange.retain(|known| *known != from);
+        self.strange.push(from);
+        if self.strange.len() > SHOWN {
+            self.strange.remove(0);
+        }
+    }
+
     /// Reads what visitors have said, and lets the left neighbour's links in.
-    pub fn progress(&mut self) -> Result<()> {
+    pub fn progress(&mut self, now: Instant) -> Result<()> {
         let mut i = 0;
         while i < self.open.len() {
-            match listen(&mut self.open[i]) {
-                Ok(Fate::Waits) => i += 1,
-                Ok(Fate::Gone) | Err(_) => {
-                    let visitor = self.open.swap_remove(i);
+            match hear(&mut self.open[i]) {
+                Ok(Fate::Waits) if now < self.open[i].since + MAX_SILENCE => i += 1,
+                Ok(Fate::Waits | Fate::Gone) | Err(_) => {
+                    let visitor = self.open.remove(i);
                     self.refuse(visitor.connection);
                 }
                 Ok(Fate::Unproved(why)) => {
-                    let visitor = self.open.swap_remove(i);
+                    let visitor = self.open.remove(i);
                     self.expose(visitor, why);
                 }
                 Ok(Fate::Peer(hello)) => {
-                    let visitor = self.open.swap_remove(i);
+                    let visitor = self.open.remove(i);
                     self.judge(visitor, hello)?;
                 }
             }
@@ -133,10 +208,10 @@ impl Visitors {
 
     /// Counts a stranger that spoke as a peer does, but didn't prove itself.
     fn expose(&mut self, visitor: Visitor, why: Unproved) {
-        let Visitor { connection, handshake } = visitor;
+        let Visitor { connection, handshake, .. } = visitor;
         let (claimed, from) = (handshake.claimed(), connection.address);
         let _ = connection.send(handshake.refusal(why));
-        self.strangers += 1;
+        self.count_stranger(&connection);
         log::line!(Warn, "a connection from {} was closed: {why}", printed(&from));
         if claimed == Some(self.left) {
             self.impostor = Some((from, why));
@@ -144,18 +219,22 @@ impl Visitors {
     }
 
     fn judge(&mut self, visitor: Visitor, hello: Hello) -> Result<()> {
-        let Visitor { connection, handshake } = visitor;
+        let Visitor { connection, handshake, .. } = visitor;
         let name = (hello.kind, hello.lane);
         let own = self.claims.hello(hello.from as usize, name, Answer::None);
+        let is_own = hello.nonce == self.claims.nonce;
+        if !is_own && (hello.kind == LinkKind::Rival || self.formed.is_some()) {
+            return self.answer_outsider(connection, handshake, &hello);
+        }
         let answer = |answer| connection.send(handshake.answer(&Hello { answer, ..own }));
         let from = printed(&connection.address);
-        if hello.nonce == self.claims.nonce {
+        if is_own {
             let _ = answer(Answer::Myself);
             return Ok(());
         }
         if !self.claims.same_job(&hello) {
             let _ = answer(Answer::OtherJob);
-            self.strangers += 1;
+            self.count_stranger(&connection);
             log::line!(Warn, "rank {} of another job has connected from {from}", hello.from);
             return Ok(());
         }
@@ -163,6 +242,14 @@ impl Visitors {
             let _ = answer(Answer::Differs);
             let text = format!("a rank that connected from {from} disagrees: {differences}");
             return Err(Error::new(Status::ConnectFailed, text));
+        }
+        if let Some(control) = &mut self.control {
+            control.look_for_end();
+            if control.has_ended() && control.has_unread() {
+                // What it said decides: the ring may have formed, and the visitor be its next run.
+                let _ = answer(Answer::Formed);
+                return Ok(());
+            }
         }
         self.forget_ended();
         if self.nonce.is_some_and(|nonce| nonce != hello.nonce) {
@@ -173,29 +260,45 @@ impl Visitors {
         }
         // Where this fails the peer has gone, and will come again.
         if answer(Answer::Accepted).is_ok() {
-            self.nonce = Some(hello.nonce);
-            self.joined.insert(name, connection);
+            self.join(name, hello.nonce, connection);
         }
         Ok(())
+    }
+
+    fn join(&mut self, name: LinkName, nonce: [u8; 16], connection: Connection) {
+        self.nonce = Some(nonce);
+        if name.0 == LinkKind::Control {
+            self.control = Control::new(connection, nonce).ok();
+        } else {
+            self.joined.insert(name, connection);
+        }
     }
 
     /// A left neighbour that has ended may come again, as another process too. Its control link,
     /// which comes first, tells: on lanes bytes may already follow.
     pub fn forget_ended(&mut self) {
-        let control = self.joined.get(&(LinkKind::Control, 0));
-        if control.is_none_or(Connection::is_abandoned) {
+        if self.control.as_ref().is_none_or(Control::has_ended) {
+            self.control = None;
             self.joined.clear();
             self.nonce = None;
         }
     }
 
+    /// Whether all of the left neighbour's links stand.
     pub fn is_complete(&self) -> bool {
-        self.claims.links().all(|link| self.joined.contains_key(&link))
+        let data = |(kind, _): &LinkName| *kind != LinkKind::Control;
+        self.control.is_some() && self.claims.links().filter(data).all(|link| self.joined.contains_key(&link))
     }
 
-    /// The links, once complete.
+    /// A link other than control, once complete.
     pub fn take(&mut self, link: LinkName) -> Option<Connection> {
         self.joined.remove(&link)
+    }
+
+    /// The ring has formed: whoever comes from now on is told so.
+    pub fn close(&mut self, now: Instant) {
+        self.joined.clear();
+        self.formed = Some(now);
     }
 
     pub fn strangers(&self) -> u64 {
@@ -209,14 +312,51 @@ impl Visitors {
         Some(format!("a connection from {} claimed to be rank {}: {why}", printed(from), self.left))
     }
 
-    /// What to poll for reading.
-    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
-        self.open.iter().map(|visitor| &visitor.connection)
+    /// Connections that were no peer's, for the text of a ring that did not form.
+    pub fn strangers_text(&self) -> Option<String> {
+        let mut from = self.strange.clone();
+        for visitor in self.open.iter().rev() {
+            let ip = visitor.connection.address.ip();
+            if from.len() < SHOWN && !from.contains(&ip) {
+                from.push(ip);
+            }
+        }
+        let count = self.strangers + self.open.len() as u64;
+        let shown: Vec<_> = from.iter().map(IpAddr::to_string).collect();
+        let shown = shown.join(", ");
+        (count > 0).then(|| {
+            format!("connections that were no peer's: {count}, from {shown} (a stock MLX ring may be one)")
+        })
+    }
+
+    /// The last error for want of descriptors.
+    pub fn exhausted(&self) -> Option<&io::Error> {
+        self.exhausted.as_ref()
+    }
+
+    /// What to poll beside the listeners.
+    pub fn waits<'c>(
+        &self,
+        listeners: impl Iterator<Item = &'c Connection>,
+        add: &mut dyn FnMut(&Connection, Interest),
+    ) {
+        let read = Interest { read: true, write: false };
+        if !self.is_deaf(Instant::now()) {
+            listeners.for_each(|listener| add(listener, read));
+        }
+        self.open.iter().for_each(|visitor| add(&visitor.connection, read));
+    }
+
+    /// When something is due though nobody speaks.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let silence = self.open.first().map(|visitor| visitor.since + MAX_SILENCE);
+        let deaf = self.deaf_until.filter(|until| *until > Instant::now());
+        silence.into_iter().chain(deaf).min()
     }
 }
 
 /// Carries the handshake as far as the visitor's words go.
-fn listen(visitor: &mut Visitor) -> io::Result<Fate> {
+fn hear(visitor: &mut Visitor) -> io::Result<Fate> {
     loop {
         let words = visitor.connection.receive(visitor.handshake.wanted())?;
         if words.is_empty() {

@@ -1,6 +1,6 @@
 //! One pass under way: a send and a receive cursor over the plan's spans.
 
-use super::{Fault, Links, Route, Task};
+use super::{Fault, Links, Route, Task, Traffic};
 use crate::memory::Region;
 use crate::plan::{Pass, Take};
 use crate::wire::{CALL_HEADER, CallHeader};
@@ -93,9 +93,15 @@ impl Course {
         self.header_left == 0 && self.is_accepted() && self.sends.is_done() && self.receipts.is_done()
     }
 
-    /// Bytes sent and received so far, headers included, with the links.
-    pub fn traffic(&self) -> [Option<(usize, u64)>; 2] {
-        [self.out.map(|link| (link, self.moved.0)), self.into.map(|link| (link, self.moved.1))]
+    /// Adds what has gone over its links so far.
+    pub fn add_to(&self, traffic: &mut [Traffic]) {
+        if let Some(link) = self.out {
+            traffic[link].sent += self.moved.0;
+        }
+        if let Some(link) = self.into {
+            traffic[link].received += self.moved.1;
+            traffic[link].awaits |= self.wants_to_receive().is_some();
+        }
     }
 
     /// The link that this pass waits to send on.

@@ -102,10 +102,21 @@ impl Fault {
     }
 }
 
+/// What has gone over one link in a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes, headers included.
+    pub sent: u64,
+    /// Bytes, headers included.
+    pub received: u64,
+    /// Whether more is waited for.
+    pub awaits: bool,
+}
+
 /// What the engine tells of a call that waits. Nothing is called before its first sleep.
 pub trait Observer {
-    /// The call goes to sleep: bytes that have been sent and received on each link.
-    fn sleeps(&mut self, sent: &[u64], received: &[u64]);
+    /// The call goes to sleep.
+    fn sleeps(&mut self, traffic: &[Traffic]);
     /// Half the timeout is over without progress, or another second.
     fn call_roll(&mut self);
     /// The timeout is over; the links are looked at once more after this.
@@ -117,8 +128,8 @@ pub trait Observer {
 pub struct Engine {
     courses: Vec<Course>,
     entries: Vec<PollEntry>,
-    /// Bytes sent and received, by link.
-    traffic: [Vec<u64>; 2],
+    /// By link.
+    traffic: Vec<Traffic>,
     patience: Patience,
 }
 
@@ -201,20 +212,12 @@ impl Engine {
     }
 
     fn tell(&mut self, links: &Links, observer: &mut dyn Observer) {
-        let [sent, received] = &mut self.traffic;
-        for bytes in [&mut *sent, &mut *received] {
-            bytes.clear();
-            bytes.resize(links.len(), 0);
-        }
+        self.traffic.clear();
+        self.traffic.resize(links.len(), Traffic::default());
         for course in &self.courses {
-            let [out, into] = course.traffic();
-            for (bytes, moved) in [(&mut *sent, out), (&mut *received, into)] {
-                if let Some((link, moved)) = moved {
-                    bytes[link] += moved;
-                }
-            }
+            course.add_to(&mut self.traffic);
         }
-        observer.sleeps(sent, received);
+        observer.sleeps(&self.traffic);
     }
 
     /// Sleeps until a link that is waited for is ready, the group is stopped or `limit` is over.

@@ -124,14 +124,14 @@ fn alone(count: usize) -> (Engine, Plan, Ends, Ends) {
 /// What an engine told of a call.
 #[derive(Default)]
 struct Seen {
-    slept: Option<(Vec<u64>, Vec<u64>)>,
+    slept: Vec<Traffic>,
     rolls: usize,
     consulted: usize,
 }
 
 impl Observer for Seen {
-    fn sleeps(&mut self, sent: &[u64], received: &[u64]) {
-        self.slept = Some((sent.to_vec(), received.to_vec()));
+    fn sleeps(&mut self, traffic: &[Traffic]) {
+        self.slept = traffic.to_vec();
     }
 
     fn call_roll(&mut self) {
@@ -196,10 +196,10 @@ fn a_call_that_waits_tells_what_has_moved_and_asks_before_its_deadline() {
     let fault = run_seen((&mut engine, &plan), &mut links, &mut [0; 32], &stop, &mut seen).unwrap_err();
     assert!(matches!(fault, Fault::Stalled { .. }), "{fault:?}");
     assert!(seen.rolls >= 1 && seen.consulted == 1);
-    let (sent, received) = seen.slept.unwrap();
     // The header and a segment of each half; of what came, a header and a segment of 8 bytes.
     let header = CALL_HEADER as u64;
-    assert_eq!((received, sent[0]), (vec![0, header + 8], header + 8 + 8));
+    assert_eq!(seen.slept[0], Traffic { sent: header + 8 + 8, received: 0, awaits: true });
+    assert_eq!(seen.slept[1], Traffic { sent: 8, received: header + 8, awaits: true });
 }
 
 #[test]

@@ -7,14 +7,14 @@ use super::failure::Running;
 use super::turns::{Turn, Turns};
 use super::{Group, lock, try_lock};
 use crate::dtype::{Dtype, Op};
-use crate::engine::{Engine, Observer, Route, Task};
+use crate::engine::{Engine, Observer, Route, Task, Traffic};
 use crate::error::{Error, Result, Status};
 use crate::kernels::{FloatMode, Reducer};
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Algorithm, Flow, Place, Plan};
 use crate::watcher::{Health, Side};
-use crate::wire::{CallHeader, Kind, Traffic};
+use crate::wire::{self, CallHeader, Kind};
 
 /// The lanes of both edges, and what collectives keep from call to call.
 pub struct Collectives {
@@ -185,10 +185,13 @@ struct Watched<'h> {
 }
 
 impl Observer for Watched<'_> {
-    fn sleeps(&mut self, sent: &[u64], received: &[u64]) {
-        let by_side =
-            |bytes: &[u64]| [&bytes[..self.lanes], &bytes[self.lanes..]].map(|side| side.iter().sum());
-        self.health.progress(Traffic { sent: by_side(sent), received: by_side(received) });
+    fn sleeps(&mut self, traffic: &[Traffic]) {
+        let sides = [&traffic[..self.lanes], &traffic[self.lanes..]];
+        self.health.progress(wire::Traffic {
+            sent: sides.map(|links| links.iter().map(|link| link.sent).sum()),
+            received: sides.map(|links| links.iter().map(|link| link.received).sum()),
+            awaits: sides.map(|links| links.iter().any(|link| link.awaits)),
+        });
     }
 
     fn call_roll(&mut self) {

@@ -6,7 +6,7 @@ use super::calls::Message;
 use super::failure::Running;
 use super::turns::{Turn, Turns};
 use super::{Group, lock, try_lock};
-use crate::engine::{Engine, Observer, Route, Task};
+use crate::engine::{Engine, Observer, Route, Task, Traffic};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::Link;
 use crate::memory::Region;
@@ -59,7 +59,7 @@ impl Messages {
 struct Watched<'h>(&'h Health);
 
 impl Observer for Watched<'_> {
-    fn sleeps(&mut self, _: &[u64], _: &[u64]) {}
+    fn sleeps(&mut self, _: &[Traffic]) {}
 
     fn call_roll(&mut self) {
         self.0.call_roll();

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::config::Config;
-use crate::bootstrap::{self, Neighbour};
+use crate::bootstrap::{self, Door, Neighbour};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::{Link, TcpLink};
 use crate::log;
@@ -52,8 +52,11 @@ impl Group {
         let mut peers = Peers { rank: config.rank, size, addresses: None };
         let mut lanes: Vec<Box<dyn Link>> = Vec::new();
         let (mut controls, mut messages) = (Vec::new(), Messages::default());
+        let mut door = None;
         if size > 1 {
             let ring = bootstrap::form(config)?;
+            // Nobody looks after it yet.
+            door = Some(ring.door);
             peers.addresses = Some([ring.right.address.to_string(), ring.left.address.ip().to_string()]);
             for neighbour in [ring.right, ring.left] {
                 let Neighbour { lanes: own, control, message_out, message_in, .. } = neighbour;
@@ -74,14 +77,14 @@ impl Group {
             watcher: Mutex::default(),
         });
         group.set_timeout(config.timeout);
-        if size > 1 {
-            group.start_watcher()?;
+        if let Some(door) = door {
+            group.start_watcher(door)?;
         }
         Ok(group)
     }
 
-    fn start_watcher(self: &Arc<Group>) -> Result<()> {
-        let duties = Watching { group: Arc::downgrade(self) };
+    fn start_watcher(self: &Arc<Group>, door: Door) -> Result<()> {
+        let duties = Watching { group: Arc::downgrade(self), door };
         let started = watcher::start(self.health.clone(), Box::new(duties));
         let thread = started.map_err(|error| self.health.fail(refused("starting a thread", &error)))?;
         *lock(&self.watcher) = Some(thread);
@@ -202,15 +205,17 @@ impl Drop for Group {
 /// What the watcher does for the group.
 struct Watching {
     group: Weak<Group>,
+    door: Door,
 }
 
 impl Duties for Watching {
-    fn waits(&self, _: &mut Vec<PollEntry>) -> Option<Instant> {
-        None
+    fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
+        self.door.waits(entries);
+        self.door.next_wake()
     }
 
-    fn look(&mut self, _: Instant) -> Option<Error> {
-        None
+    fn look(&mut self, now: Instant) -> Option<Error> {
+        self.door.progress(now)
     }
 
     fn failed(&mut self) {

@@ -12,6 +12,14 @@ pub enum Side {
 impl Side {
     /// Right and left.
     pub const BOTH: [Side; 2] = [Side::Right, Side::Left];
+
+    /// As the neighbour there calls the way back.
+    pub fn opposite(self) -> Side {
+        match self {
+            Side::Right => Side::Left,
+            Side::Left => Side::Right,
+        }
+    }
 }
 
 /// A rank and its neighbours.

@@ -22,13 +22,6 @@ struct Ring {
     frames: usize,
 }
 
-fn opposite(side: Side) -> Side {
-    match side {
-        Side::Right => Side::Left,
-        Side::Left => Side::Right,
-    }
-}
-
 fn peers(rank: usize, size: usize) -> Peers {
     Peers { rank, size, addresses: None }
 }
@@ -55,8 +48,8 @@ impl Ring {
             for rank in 0..self.ranks.len() {
                 for (side, frame) in self.ranks[rank].take_outbox() {
                     let to = peers(rank, self.ranks.len()).rank_at(side);
-                    if !self.silent[rank] && !self.cut.contains(&(to, opposite(side))) {
-                        self.ways[to][opposite(side) as usize].push_back(frame);
+                    if !self.silent[rank] && !self.cut.contains(&(to, side.opposite())) {
+                        self.ways[to][side.opposite() as usize].push_back(frame);
                     }
                 }
             }
@@ -68,7 +61,7 @@ impl Ring {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let to = ready[(seed >> 33) % ready.len()];
             let first = if seed >> 40 & 1 == 0 { Side::Right } else { Side::Left };
-            let side = if self.ways[to][first as usize].is_empty() { opposite(first) } else { first };
+            let side = if self.ways[to][first as usize].is_empty() { first.opposite() } else { first };
             let frame = self.ways[to][side as usize].pop_front().unwrap();
             self.frames += 1;
             self.ranks[to].hear(side, frame, self.now);
@@ -80,7 +73,7 @@ impl Ring {
         self.silent[rank] = true;
         for side in Side::BOTH {
             let neighbour = peers(rank, self.ranks.len()).rank_at(side);
-            self.ranks[neighbour].ended(opposite(side), &io::ErrorKind::UnexpectedEof.into());
+            self.ranks[neighbour].ended(side.opposite(), &io::ErrorKind::UnexpectedEof.into());
         }
     }
 

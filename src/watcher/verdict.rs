@@ -40,16 +40,13 @@ impl Jury<'_> {
         }
     }
 
-    /// Why a collective doesn't end.
+    /// Why a collective doesn't end. Ranks may be a call apart, where some have done their part of
+    /// the one that hangs: that is the earliest which anyone is in.
     pub fn on_collective(&self, call: &CallHeader) -> Verdict {
-        self.silence().or_else(|| self.crossed(call)).or_else(|| self.absence(call)).unwrap_or_else(|| {
-            let lossy = self.lossy_links(call.sequence);
-            if lossy.is_empty() {
-                self.nobody()
-            } else {
-                Verdict { rank: None, ..Verdict::of(&[0], lossy.join("; ")) }
-            }
-        })
+        let running = self.answers.iter().flatten().filter_map(|presence| Some(&presence.call.as_ref()?.0));
+        let call = running.min_by_key(|header| header.sequence).unwrap_or(call);
+        let verdict = self.silence().or_else(|| self.crossed(call)).or_else(|| self.absence(call));
+        verdict.or_else(|| self.lossy_links(call.sequence)).unwrap_or_else(|| self.nobody())
     }
 
     /// Ranks that don't answer. Of several, those next to ranks that did: the others may only be
@@ -104,32 +101,43 @@ impl Jury<'_> {
     fn absence(&self, call: &CallHeader) -> Option<Verdict> {
         let absent = |rank: &usize| self.late(*rank, call).is_some();
         let ranks: Vec<_> = (0..self.size()).filter(absent).collect();
-        let text = |rank: &usize| format!("{} has not made call {}", self.told(*rank), call.sequence);
+        let text = |rank: &usize| format!("{}, and has not made call {}", self.told(*rank), call.sequence);
         let texts: Vec<_> = ranks.iter().map(text).collect();
         (!ranks.is_empty()).then(|| Verdict::of(&ranks, texts.join("; ")))
     }
 
-    /// Links on which less has arrived than was sent, while both ends wait in the call.
-    fn lossy_links(&self, sequence: u64) -> Vec<String> {
+    /// Links on which less has arrived than was sent: both ends wait in the call, or one waits for
+    /// what the other, which has done its part, must have sent.
+    fn lossy_links(&self, sequence: u64) -> Option<Verdict> {
+        let mut links: Vec<_> = (0..self.size())
+            .flat_map(|rank| Side::BOTH.map(|side| (rank, side)))
+            .filter(|(rank, side)| self.is_lossy(*rank, *side, sequence))
+            .map(|(rank, side)| {
+                let other = self.next(rank, side);
+                (rank.min(other), rank.max(other))
+            })
+            .collect();
+        links.sort_unstable();
+        links.dedup();
+        let told = |(low, high): &(usize, usize)| {
+            format!("what was sent on the link between rank {low} and rank {high} does not arrive")
+        };
+        let text = links.iter().map(told).collect::<Vec<_>>().join("; ");
+        (!links.is_empty()).then_some(Verdict { differs: false, rank: None, text })
+    }
+
+    /// Whether what was sent to a rank from this side has not arrived.
+    fn is_lossy(&self, rank: usize, side: Side, sequence: u64) -> bool {
         let traffic = |rank: usize| {
             let (header, traffic) = self.answers[rank].as_ref()?.call.as_ref()?;
             (header.sequence == sequence).then_some(traffic)
         };
-        let mut links = Vec::new();
-        for left in 0..self.size() {
-            let right = self.next(left, Side::Right);
-            let (Some(here), Some(there)) = (traffic(left), traffic(right)) else { continue };
-            let (r, l) = (Side::Right as usize, Side::Left as usize);
-            if here.sent[r] > there.received[l] || there.sent[l] > here.received[r] {
-                let (low, high) = (left.min(right), left.max(right));
-                links.push(format!(
-                    "what was sent on the link between rank {low} and rank {high} does not arrive"
-                ));
-            }
+        let sender = self.next(rank, side);
+        match (traffic(rank), traffic(sender)) {
+            (Some(here), Some(there)) => there.sent[side.opposite() as usize] > here.received[side as usize],
+            (Some(here), None) => here.awaits[side as usize],
+            (None, _) => false,
         }
-        links.sort();
-        links.dedup();
-        links
     }
 
     fn nobody(&self) -> Verdict {
@@ -266,15 +274,15 @@ mod tests {
         let answers = [inside(17), inside(17), idle(16), inside(17)];
         let (rank, text) = judge(0, &answers);
         assert_eq!(rank, Some(2));
-        assert_eq!(text, "rank 2 is in no call, its last was call 16 has not made call 17");
-        let answers = [inside(17), inside(16), idle(16), idle(17)];
+        assert_eq!(text, "rank 2 is in no call, its last was call 16, and has not made call 17");
+        let answers = [inside(17), idle(15), idle(16), idle(17)];
         assert_eq!(judge(0, &answers).0, None);
     }
 
     #[test]
     fn a_link_that_loses_is_named_by_both_ends() {
         let mut answers = vec![inside(17); 4];
-        let traffic = |sent, received| Some((call(17), Traffic { sent, received }));
+        let traffic = |sent, received| Some((call(17), Traffic { sent, received, awaits: [false; 2] }));
         answers[1].as_mut().unwrap().call = traffic([900, 0], [0, 0]);
         answers[2].as_mut().unwrap().call = traffic([0, 0], [0, 700]);
         for rank in 0..4 {
@@ -285,6 +293,22 @@ mod tests {
         answers[1] = inside(17);
         answers[2] = inside(17);
         assert!(judge(0, &answers).1.contains("rank 3 waits in barrier(), call 17"));
+    }
+
+    #[test]
+    fn ranks_a_call_apart_blame_the_link_on_which_the_earlier_hangs() {
+        // Ranks 1 and 3 have done their part of call 17; what rank 1 sent to rank 2 was lost.
+        let mut answers = [inside(18), inside(18), inside(17), inside(18)];
+        answers[2].as_mut().unwrap().call =
+            Some((call(17), Traffic { awaits: [false, true], ..Traffic::default() }));
+        for rank in 0..4 {
+            let verdict = Jury { rank, answers: &answers }.on_collective(&call(18));
+            assert_eq!(verdict.rank, None);
+            assert_eq!(verdict.text, "what was sent on the link between rank 1 and rank 2 does not arrive");
+        }
+        // Rank 3 has not made call 17: the ranks in call 17 are not at fault.
+        let answers = [inside(18), inside(17), inside(17), idle(16)];
+        assert_eq!(Jury { rank: 0, answers: &answers }.on_collective(&call(18)).rank, Some(3));
     }
 
     #[test]

@@ -14,7 +14,9 @@ const ENVELOPE: usize = 4;
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// The group has failed. On the wire -1 stands for a rank that isn't known.
+    /// The group has failed, or a rank has given up forming it. While the ring forms TIMEOUT is the
+    /// sender's connect timeout: its next run may still be waited for. On the wire -1 stands for a
+    /// rank that isn't known.
     Record(Error),
     /// A rank has destroyed its group after this collective.
     Goodbye { rank: u32, sequence: u64 },
@@ -44,6 +46,8 @@ pub struct Presence {
 pub struct Traffic {
     pub sent: [u64; 2],
     pub received: [u64; 2],
+    /// Whether it waits for more from there.
+    pub awaits: [bool; 2],
 }
 
 /// A message on its way.
@@ -71,14 +75,6 @@ impl Frame {
     /// The record of a failure as `rank` saw it, or as it was told.
     pub fn record(error: &Error, rank: usize) -> Frame {
         Frame::Record(Error { detected_by: error.detected_by.or(Some(rank)), ..error.clone() })
-    }
-
-    /// Bytes from which a frame's kind is known.
-    pub const KNOWN_FROM: usize = 3;
-
-    /// Whether the first bytes of a frame are a goodbye's; fewer than [`Frame::KNOWN_FROM`] are none.
-    pub fn is_goodbye(bytes: &[u8]) -> bool {
-        bytes.get(2) == Some(&GOODBYE)
     }
 
     /// The frame's bytes, at most [`MAX_FRAME`].
@@ -172,7 +168,7 @@ impl Frame {
     }
 }
 
-/// Bytes before the call: the last number, whether there is a call, how many messages.
+/// Bytes before the call: the last number, whether there is a call, how many messages, what it awaits.
 const PRESENCE_FIXED: usize = 12;
 const CALL: usize = CALL_HEADER + 32;
 const MESSAGE: usize = 8 + CALL_HEADER;
@@ -181,7 +177,8 @@ impl Presence {
     fn encode(&self, out: &mut Vec<u8>) {
         let messages = &self.messages[..self.messages.len().min(MAX_MESSAGES)];
         out.extend_from_slice(&self.last.to_le_bytes());
-        out.extend_from_slice(&[u8::from(self.call.is_some()), messages.len() as u8, 0, 0]);
+        let awaits = self.call.map_or([false; 2], |(_, traffic)| traffic.awaits).map(u8::from);
+        out.extend_from_slice(&[u8::from(self.call.is_some()), messages.len() as u8, awaits[0], awaits[1]]);
         if let Some((header, traffic)) = &self.call {
             out.extend_from_slice(&header.encode());
             for bytes in traffic.sent.iter().chain(&traffic.received) {
@@ -208,7 +205,8 @@ impl Presence {
             _ => {
                 let at = PRESENCE_FIXED + CALL_HEADER;
                 let numbers = |at| [u64_at(bytes, at), u64_at(bytes, at + 8)];
-                let traffic = Traffic { sent: numbers(at), received: numbers(at + 16) };
+                let awaits = [bytes[10] != 0, bytes[11] != 0];
+                let traffic = Traffic { sent: numbers(at), received: numbers(at + 16), awaits };
                 Some((CallHeader::decode(&array_at(bytes, PRESENCE_FIXED))?, traffic))
             }
         };
@@ -238,7 +236,7 @@ mod tests {
     fn presence(messages: usize, in_call: bool) -> Presence {
         let header = |sequence| CallHeader { count: 5, ..CallHeader::new(Kind::AllReduce, sequence) };
         let message = |i| Message { peer: i as u32, sends: i % 2 == 0, header: header(7 + i as u64) };
-        let traffic = Traffic { sent: [1, 2], received: [3, u64::MAX] };
+        let traffic = Traffic { sent: [1, 2], received: [3, u64::MAX], awaits: [false, true] };
         Presence {
             last: 16,
             call: in_call.then(|| (header(17), traffic)),

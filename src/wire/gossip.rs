@@ -14,7 +14,7 @@ pub struct Member {
     pub nonce: [u8; 16],
     /// Of its right and left neighbours' processes; 0 while a neighbour isn't connected.
     pub neighbours: [[u8; 16]; 2],
-    /// Where it reached its right neighbour.
+    /// Where it reached its right neighbour, or tries to.
     pub right_address: Option<SocketAddr>,
     /// Which run of which machine it is on.
     pub boot_id: [u8; 16],
@@ -23,6 +23,15 @@ pub struct Member {
 }
 
 const MEMBER: usize = 100;
+
+/// The id of the group that these processes make: FNV-1a of 128 bits over their nonces in the order
+/// of ranks. The nonces are random, so that nothing better than even spreading is asked of it.
+pub fn group_id<'n>(nonces: impl Iterator<Item = &'n [u8; 16]>) -> [u8; 16] {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = (1 << 88) + 0x13b;
+    let hash = nonces.flatten().fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
+    hash.to_le_bytes()
+}
 
 impl Member {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -77,6 +86,13 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_id_is_fnv_1a() {
+        assert_eq!(u128::from_le_bytes(group_id([].iter())), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
+        let (a, b) = ([1; 16], [2; 16]);
+        assert_ne!(group_id([a, b].iter()), group_id([b, a].iter()));
+    }
 
     #[test]
     fn a_member_goes_both_ways() {

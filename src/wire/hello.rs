@@ -25,6 +25,8 @@ pub enum LinkKind {
     MessageOut = 3,
     /// Messages from the acceptor to the connector.
     MessageIn = 4,
+    /// No link: a process that found its port taken tells the occupant which rank it is.
+    Rival = 5,
 }
 
 /// What the acceptor of a link says to it.
@@ -43,6 +45,8 @@ pub enum Answer {
     OtherJob = 4,
     /// The connection leads to the rank that made it.
     Myself = 5,
+    /// The acceptor's ring has formed already; its next run may be the connector's.
+    Formed = 6,
 }
 
 /// What each side of a new link says of itself.
@@ -137,13 +141,13 @@ impl Hello {
 }
 
 fn link_kind(number: u8) -> Option<LinkKind> {
-    [LinkKind::Lane, LinkKind::Control, LinkKind::MessageOut, LinkKind::MessageIn]
-        .into_iter()
-        .find(|kind| *kind as u8 == number)
+    use LinkKind::*;
+    [Lane, Control, MessageOut, MessageIn, Rival].into_iter().find(|kind| *kind as u8 == number)
 }
 
 fn answer(number: u8) -> Option<Answer> {
-    [Answer::None, Answer::Accepted, Answer::Differs, Answer::Taken, Answer::OtherJob, Answer::Myself]
+    use Answer::*;
+    [None, Accepted, Differs, Taken, OtherJob, Myself, Formed]
         .into_iter()
         .find(|answer| *answer as u8 == number)
 }

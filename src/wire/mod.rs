@@ -69,7 +69,7 @@ mod opening;
 
 pub use call::{CALL_HEADER, CallHeader, Kind, Refused};
 pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic};
-pub use gossip::Member;
+pub use gossip::{Member, group_id};
 pub use hello::{Answer, HAS_SECRET, Hello, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
 pub use opening::{Guarded, MAC, NONCE, Opening, PROOF};
 

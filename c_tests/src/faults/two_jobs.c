@@ -55,6 +55,7 @@ static void process(int index, int processes, const char *hosts, void *data) {
   ring_config_t config = make_config(rank, hosts, 1);
   config.connect_timeout_ms = CONNECT_MS;
   config.timeout_ms = CALL_MS;
+  config.job_id = NULL;
   ring_group_t *group = NULL;
   ring_status_t status = ring_group_create(&config, &group);
   if (status != RING_STATUS_OK) {

@@ -1,0 +1,109 @@
+//! The text of a ring that did not form in time.
+
+use crate::bootstrap::forming::Forming;
+use crate::bootstrap::gossip::{Gaps, Missing};
+use crate::error::{Error, Status, os_words};
+
+impl Forming<'_> {
+    /// Which ranks are known to be missing, and which this one could not hear of.
+    pub(super) fn too_late(&self) -> Error {
+        if let Some(deaf) = self.listening.iter().find(|l| !l.is_listening()) {
+            return deaf.error();
+        }
+        let waited = self.config.connect_timeout.unwrap_or_default().as_millis();
+        let late =
+            |parts: Vec<String>| format!("the ring did not form within {waited} ms: {}", parts.join("; "));
+        if let Some(error) = self.visitors.exhausted().filter(|_| !self.visitors.is_complete()) {
+            let text = late(vec![format!("accepting connections: {}", os_words(error))]);
+            return Error::new(Status::System, text).with_os(error);
+        }
+        let (gaps, first) = match &self.before {
+            Some((gaps, first)) => (gaps.clone(), Some(first)),
+            None => (self.gossip.gaps(), None),
+        };
+        let mut parts = self.parts(&gaps);
+        let mut rank = gaps.missing.first().map(|missing| missing.rank);
+        if let Some(first) = first.filter(|_| gaps.is_closed()) {
+            let teller = first.detected_by.map_or("a rank".to_owned(), |rank| format!("rank {rank}"));
+            parts.push(format!("{teller} gave up: {}", first.text));
+            rank = rank.or(first.rank);
+        }
+        if let Some(late) = self.dials.iter().find(|dial| !dial.is_done()).filter(|_| parts.is_empty()) {
+            parts.push(format!(
+                "rank {} (right neighbour) could not be reached at {}",
+                self.right,
+                late.trouble().0
+            ));
+            rank = Some(self.right);
+        }
+        if !self.visitors.is_complete() && parts.is_empty() {
+            parts.push(format!("rank {} (left neighbour) has not made all of its connections", self.left));
+            rank = Some(self.left);
+        }
+        let impostor = self.visitors.impostor();
+        let status = if impostor.is_some() { Status::AuthFailed } else { Status::ConnectFailed };
+        if impostor.is_some() {
+            rank = Some(self.left);
+        }
+        parts.extend(impostor);
+        parts.extend(self.visitors.strangers_text());
+        let late_dial = self.dials.iter().find(|dial| !dial.is_done());
+        let os_error = late_dial.map_or(0, |dial| dial.trouble().1);
+        Error { rank, os_error, ..Error::new(status, late(parts)) }
+    }
+
+    fn parts(&self, gaps: &Gaps) -> Vec<String> {
+        let mut parts: Vec<_> = gaps.missing.iter().flat_map(|missing| self.missing(missing)).collect();
+        if let Some(first) = parts.first_mut() {
+            first.insert_str(0, "missing: ");
+        }
+        for (left, right) in &gaps.apart {
+            parts.push(format!("ranks {left} and {right} are there, but not connected with each other"));
+        }
+        if !gaps.not_heard_of.is_empty() {
+            parts.push(format!("not heard of: {}", ranks(&gaps.not_heard_of)));
+        }
+        let others: Vec<_> =
+            gaps.not_confirmed.iter().copied().filter(|rank| *rank != self.config.rank).collect();
+        if !others.is_empty() {
+            parts.push(format!("not ready: {}", ranks(&others)));
+        }
+        parts
+    }
+
+    /// A missing rank in the words of those who look for it.
+    fn missing(&self, missing: &Missing) -> Vec<String> {
+        let (me, rank) = (self.config.rank, missing.rank);
+        let mut told = Vec::new();
+        let mut words = Vec::new();
+        match missing.not_reached_by {
+            Some((by, _)) if by == me => {
+                let trouble = self.dials[0].trouble().0;
+                words.push(format!("rank {rank} (right neighbour) could not be reached at {trouble}"));
+            }
+            Some((by, Some(address))) => told.push(format!("rank {by} could not reach it at {address}")),
+            Some((by, None)) => told.push(format!("rank {by} could not reach it")),
+            None => {}
+        }
+        match missing.not_come_to {
+            Some(by) if by == me => {
+                let own: Vec<_> = self.config.entries[me].iter().map(ToString::to_string).collect();
+                let own = own.join(", ");
+                words.push(format!("rank {rank} (left neighbour) has not connected to {own}"));
+            }
+            Some(by) => told.push(format!("it has not connected to rank {by}")),
+            None => {}
+        }
+        match words.last_mut() {
+            Some(last) if !told.is_empty() => last.push_str(&format!(" ({})", told.join(", "))),
+            None => words.push(format!("rank {rank} ({})", told.join(", "))),
+            _ => {}
+        }
+        words
+    }
+}
+
+fn ranks(ranks: &[usize]) -> String {
+    let shown: Vec<_> = ranks.iter().map(usize::to_string).collect();
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, shown.join(", "))
+}
