@@ -31,7 +31,8 @@ foreach(size 3 4 5 8)
 endforeach()
 faults_test(stop_5_s stop 60 before 4 5000)
 
-foreach(program absent waiting patience destroyed gone interrupted descriptors)
+foreach(program absent waiting patience destroyed gone interrupted descriptors
+        crossed)
   faults_program(${program})
   faults_test(${program} ${program} 120)
 endforeach()

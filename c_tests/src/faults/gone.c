@@ -12,7 +12,7 @@ struct run {
   const struct work *work;
   int wait_us;
   double left;
-  struct witness witnesses[3];
+  struct witness witnesses[4];
 };
 
 static void body(int rank, int size, const char *hosts, void *data) {
@@ -40,7 +40,7 @@ static void body(int rank, int size, const char *hosts, void *data) {
 
 int main(void) {
   const int waits_us[] = {0, 1000, 100000};
-  for (int size = 2; size <= 3; size++) {
+  for (int size = 2; size <= 4; size++) {
     for (int i = 0; i < 4; i++) {
       for (int j = 0; j < 3; j++) {
         struct run *run = shared(sizeof *run);

@@ -11,6 +11,7 @@ struct run {
   int leaver;
   int blocked; /* the others are in the next collective when it leaves */
   double left; /* when it began to */
+  int talked;  /* of the others; the first collective fails the group, messages included */
   struct witness witnesses[8];
 };
 
@@ -55,6 +56,8 @@ static void body(int rank, int size, const char *hosts, void *data) {
     if (right != run->leaver) expect_message(group, right);
     OK(ring_group_failure(group, &failure));
     CHECK(failure.status == RING_STATUS_OK, "messages beside the leaver: %s", group_error(group));
+    __atomic_fetch_add(&run->talked, 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&run->talked, __ATOMIC_ACQUIRE) < size - 1) usleep(500);
   }
   witness_enter(witness);
   witness_failure(witness, group, ring_barrier(group));
