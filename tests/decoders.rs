@@ -15,7 +15,9 @@ mod allocations;
 #[path = "../fuzz/src/properties.rs"]
 mod properties;
 
-const TARGETS: [(&str, fn(&[u8])); 4] = [
+type Property = fn(&[u8]);
+
+const TARGETS: [(&str, Property); 4] = [
     ("hello", properties::hello),
     ("call_header", properties::call_header),
     ("control_frame", properties::control_frame),
