@@ -15,8 +15,9 @@ mod allocations;
 #[path = "../fuzz/src/properties.rs"]
 mod properties;
 
-type Target = (&'static str, fn(&[u8]));
-const TARGETS: [Target; 4] = [
+type Property = fn(&[u8]);
+
+const TARGETS: [(&str, Property); 4] = [
     ("hello", properties::hello),
     ("call_header", properties::call_header),
     ("control_frame", properties::control_frame),

@@ -17,7 +17,7 @@ enum {
   RSS_SLACK = 1024,   /* KiB that the allocator may still come to hold */
   HEAP_SLACK = 1024,  /* bytes: texts of errors differ in length; a leak of 8 bytes a cycle is more */
   SETTLES_S = 2,      /* a joined thread may stand in /proc for a moment */
-  LIMIT_S = 100,      /* of a ring, on a loaded host */
+  LIMIT_S = 200,      /* of a ring, on a loaded host */
 };
 
 /* What a process has. */
