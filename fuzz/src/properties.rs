@@ -77,10 +77,8 @@ pub fn control_frame(mut bytes: &[u8]) {
         let again = frame.encode();
         let (second, length) = Frame::decode(&again).unwrap().expect("a frame encodes as a whole one");
         assert_eq!((length, second.encode()), (again.len(), again.clone()));
-        // Text that isn't UTF-8 is replaced, gets longer by it, and may then be cut; so are numbers and characters
-        // that no rank would send.
-        let replaced = || format!("{frame:?}").contains(char::REPLACEMENT_CHARACTER);
-        if again != bytes[..used] && !replaced() {
+        // Numbers and characters that no rank would send are replaced by others.
+        if again != bytes[..used] {
             assert_eq!(second, frame);
             assert!(again.len() <= used);
         }

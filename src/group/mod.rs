@@ -20,7 +20,7 @@ use crate::link::{Link, TcpLink};
 use crate::log;
 use crate::memory::Region;
 use crate::sys::{self, Interest, PollEntry, fork};
-use crate::watcher::{self, Duties, Health, Peers};
+use crate::watcher::{self, Duties, Health, Peers, Signals};
 
 use calls::{Entered, Running};
 use collectives::Collectives;
@@ -53,6 +53,7 @@ impl Group {
         let mut lanes: Vec<Box<dyn Link>> = Vec::new();
         let (mut controls, mut messages) = (Vec::new(), Messages::default());
         let mut door = None;
+        let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
         if size > 1 {
             let ring = bootstrap::form(config)?;
             // Nobody looks after it yet.
@@ -66,7 +67,8 @@ impl Group {
             }
             log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
         }
-        let health = Health::new(peers, controls).map_err(|error| refused("making a pipe", &error))?;
+        let health = Health::new(peers, controls, signals);
+        let health = health.map_err(|error| refused("watching a connection", &error))?;
         let group = Arc::new(Group {
             generation: fork::generation(),
             timeout_ms: AtomicU64::new(NO_TIMEOUT),

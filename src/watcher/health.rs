@@ -30,15 +30,29 @@ const SETTLES: Duration = Duration::from_millis(250);
 /// A group's health as this rank knows it.
 pub struct Health {
     peers: Peers,
-    /// Ends running calls: raised by a failure that leaves them no hope, and by destroy.
     pub stop: Stop,
     failing: AtomicBool,
     settled: OnceLock<Error>,
     announced: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
+    bell: Wake,
+}
+
+/// Descriptors that a group needs besides its links. They are made before its ring forms, since
+/// strangers may take what is left afterwards.
+pub struct Signals {
+    /// Ends running calls: raised by a failure that leaves them no hope, and by destroy.
+    stop: Stop,
     /// Wakes the watcher.
     bell: Wake,
+}
+
+impl Signals {
+    /// Neither has been given.
+    pub fn new() -> io::Result<Signals> {
+        Ok(Signals { stop: Stop::new()?, bell: Wake::new()? })
+    }
 }
 
 struct State {
@@ -58,7 +72,7 @@ pub enum Cause {
 
 impl Health {
     /// `controls` are the links to the right and to the left; a group of one has none.
-    pub fn new(peers: Peers, controls: Vec<TcpLink>) -> io::Result<Health> {
+    pub fn new(peers: Peers, controls: Vec<TcpLink>, signals: Signals) -> io::Result<Health> {
         let mut links = [None, None];
         for (link, control) in links.iter_mut().zip(controls) {
             *link = Some(Control::new(control)?);
@@ -66,13 +80,13 @@ impl Health {
         let spread = Spread::new(peers.clone());
         Ok(Health {
             peers,
-            stop: Stop::new()?,
+            stop: signals.stop,
             failing: AtomicBool::new(false),
             settled: OnceLock::new(),
             announced: AtomicBool::new(false),
             state: Mutex::new(State { spread, links, failing_since: None, closing: false }),
             changed: Condvar::new(),
-            bell: Wake::new()?,
+            bell: signals.bell,
         })
     }
 

@@ -12,7 +12,7 @@ mod spread;
 mod tests;
 mod verdict;
 
-pub use health::{Cause, Health};
+pub use health::{Cause, Health, Signals};
 pub use peers::{Peers, Side};
 pub use verdict::Verdict;
 

@@ -22,6 +22,18 @@ fn key(error: &Error) -> Key<'_> {
     (error.sequence.wrapping_sub(1), status, error.rank, error.detected_by, &error.text)
 }
 
+/// A neighbour's record, with nothing in it that a failure of this group can't be.
+pub fn checked(error: Error, ranks: usize) -> Error {
+    let known = |rank: Option<usize>| rank.filter(|rank| *rank < ranks);
+    let fails = STATUSES.contains(&error.status) || error.status == Status::ConnectFailed;
+    Error {
+        status: if fails { error.status } else { Status::Internal },
+        rank: known(error.rank),
+        detected_by: known(error.detected_by),
+        ..error
+    }
+}
+
 /// A total order, alike on all ranks, so that all keep the same one of several records. One that
 /// blames a link (no rank) goes before one that blames a rank.
 pub fn comes_before(one: &Error, other: &Error) -> bool {
@@ -67,6 +79,14 @@ mod tests {
                 assert_eq!(comes_before(one, other), i < j, "{one} {other}");
             }
         }
+    }
+
+    #[test]
+    fn a_record_holds_only_what_a_failure_can_be() {
+        assert_eq!(checked(lost(2, 1), 3), lost(2, 1));
+        let odd = Error { status: Status::Pending, ..lost(3, 1) };
+        let checked = checked(odd, 3);
+        assert_eq!((checked.status, checked.rank, checked.detected_by), (Status::Internal, None, Some(1)));
     }
 
     #[test]

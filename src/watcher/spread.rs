@@ -6,7 +6,7 @@ use std::io;
 use std::time::Instant;
 
 use super::peers::{Peers, Side};
-use super::record::{broken_link, comes_before};
+use super::record::{broken_link, checked, comes_before};
 use super::roll::Roll;
 use crate::error::{Error, Status, os_words};
 use crate::wire::{CallHeader, Frame, Message, Presence, Traffic};
@@ -97,7 +97,7 @@ impl Spread {
         let ours = self.peers.rank as u32;
         match &frame {
             Frame::Record(error) => {
-                self.learn(error.clone(), Some(side));
+                self.learn(checked(error.clone(), self.peers.size), Some(side));
             }
             Frame::Goodbye { rank, sequence } => {
                 match self.departed.get_mut(*rank as usize) {

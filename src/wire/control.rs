@@ -144,13 +144,14 @@ impl Frame {
         match kind {
             RECORD if bytes.len() >= 24 => {
                 let number = |at| i32::from_le_bytes(array_at(bytes, at));
-                let status = Status::from_number(number(8)).filter(|status| *status != Status::Ok);
+                let status = Status::from_number(number(8));
+                let text = std::str::from_utf8(&bytes[24..]).ok()?;
                 Some(Frame::Record(Error {
                     rank: usize::try_from(number(12)).ok(),
                     detected_by: usize::try_from(number(16)).ok(),
                     os_error: number(20),
                     sequence: u64_at(bytes, 0),
-                    ..Error::new(status.unwrap_or(Status::Internal), String::from_utf8_lossy(&bytes[24..]))
+                    ..Error::new(status.unwrap_or(Status::Internal), text)
                 }))
             }
             GOODBYE if has(12) => Some(Frame::Goodbye { rank: u32_at(bytes, 0), sequence: u64_at(bytes, 4) }),
