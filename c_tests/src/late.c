@@ -69,6 +69,20 @@ static void gives_up_first(int rank, int size, const char *hosts, void *data) {
   plain(rank, hosts);
 }
 
+/* A rank destroys its group as soon as it has one: its goodbye, which others may find behind the last
+ * words of the forming, isn't taken for one of these. */
+static void leaves_at_once(int rank, int size, const char *hosts, void *data) {
+  (void)data;
+  (void)size;
+  ring_group_t *group = join(rank, hosts, 1);
+  if (rank != 0) {
+    EXPECT(RING_STATUS_PEER_LOST, ring_barrier(group));
+    CHECK(strstr(last_error(), "rank 0") && strstr(last_error(), "has destroyed its group after call 0"), "%s",
+          last_error());
+  }
+  ring_group_destroy(group);
+}
+
 /* Some ranks never come: everyone knows which, as far as it can. */
 struct absence {
   unsigned absent;
@@ -209,6 +223,10 @@ int main(void) {
   }
   char *hosts = make_hosts(3, 1);
   run_ranks(3, hosts, gives_up_first, NULL, 20, 0);
+  free(hosts);
+
+  hosts = make_hosts(3, 1);
+  for (int i = 0; i < 30; i++) run_ranks(3, hosts, leaves_at_once, NULL, 20, 0);
   free(hosts);
 
   struct absence two = {1u << 2,
