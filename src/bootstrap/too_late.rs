@@ -28,17 +28,16 @@ impl Forming<'_> {
             parts.push(format!("{teller} gave up: {}", first.text));
             rank = rank.or(first.rank);
         }
-        if let Some(late) = self.dials.iter().find(|dial| !dial.is_done()).filter(|_| parts.is_empty()) {
-            parts.push(format!(
-                "rank {} (right neighbour) could not be reached at {}",
-                self.right,
-                late.trouble().0
-            ));
-            rank = Some(self.right);
+        // The neighbour itself is there: what is missing are further links.
+        let late_link = self.dials.iter().find(|dial| !dial.is_done());
+        if let Some(late) = late_link.filter(|_| self.control.is_some()) {
+            let trouble = late.trouble().0;
+            parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
+            rank = rank.or(Some(self.right));
         }
-        if !self.visitors.is_complete() && parts.is_empty() {
+        if !self.visitors.is_complete() && self.visitors.control.is_some() {
             parts.push(format!("rank {} (left neighbour) has not made all of its connections", self.left));
-            rank = Some(self.left);
+            rank = rank.or(Some(self.left));
         }
         let impostor = self.visitors.impostor();
         let status = if impostor.is_some() { Status::AuthFailed } else { Status::ConnectFailed };
@@ -57,9 +56,7 @@ impl Forming<'_> {
         if let Some(first) = parts.first_mut() {
             first.insert_str(0, "missing: ");
         }
-        for (left, right) in &gaps.apart {
-            parts.push(format!("ranks {left} and {right} are there, but not connected with each other"));
-        }
+        parts.extend(gaps.apart.iter().map(|edge| self.apart(*edge)));
         if !gaps.not_heard_of.is_empty() {
             parts.push(format!("not heard of: {}", ranks(&gaps.not_heard_of)));
         }
@@ -69,6 +66,25 @@ impl Forming<'_> {
             parts.push(format!("not ready: {}", ranks(&others)));
         }
         parts
+    }
+
+    /// Two neighbours of which both are heard of.
+    fn apart(&self, (left, right): (usize, usize)) -> String {
+        let me = self.config.rank;
+        if left == me && self.control.is_none() {
+            let trouble = self.dials[0].trouble().0;
+            return format!("rank {right} (right neighbour) is there, but could not be reached at {trouble}");
+        }
+        if right == me && self.visitors.control.is_none() {
+            return format!("rank {left} (left neighbour) is there, but has not connected to {}", self.own());
+        }
+        format!("rank {left} and rank {right} are there, but not connected with each other")
+    }
+
+    /// This rank's own addresses.
+    fn own(&self) -> String {
+        let own: Vec<_> = self.config.entries[self.config.rank].iter().map(ToString::to_string).collect();
+        own.join(", ")
     }
 
     /// A missing rank in the words of those who look for it.
@@ -87,9 +103,7 @@ impl Forming<'_> {
         }
         match missing.not_come_to {
             Some(by) if by == me => {
-                let own: Vec<_> = self.config.entries[me].iter().map(ToString::to_string).collect();
-                let own = own.join(", ");
-                words.push(format!("rank {rank} (left neighbour) has not connected to {own}"));
+                words.push(format!("rank {rank} (left neighbour) has not connected to {}", self.own()));
             }
             Some(by) => told.push(format!("it has not connected to rank {by}")),
             None => {}

@@ -86,7 +86,7 @@ impl Group {
     }
 
     fn start_watcher(self: &Arc<Group>, door: Door) -> Result<()> {
-        let duties = Watching { group: Arc::downgrade(self), door };
+        let duties = Watching { group: Arc::downgrade(self), door: Some(door) };
         let started = watcher::start(self.health.clone(), Box::new(duties));
         let thread = started.map_err(|error| self.health.fail(refused("starting a thread", &error)))?;
         *lock(&self.watcher) = Some(thread);
@@ -207,20 +207,23 @@ impl Drop for Group {
 /// What the watcher does for the group.
 struct Watching {
     group: Weak<Group>,
-    door: Door,
+    /// Closed when the group fails: its port is for the next run.
+    door: Option<Door>,
 }
 
 impl Duties for Watching {
     fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
-        self.door.waits(entries);
-        self.door.next_wake()
+        let door = self.door.as_ref()?;
+        door.waits(entries);
+        door.next_wake()
     }
 
     fn look(&mut self, now: Instant) -> Option<Error> {
-        self.door.progress(now)
+        self.door.as_mut()?.progress(now)
     }
 
     fn failed(&mut self) {
+        self.door = None;
         if let Some(group) = self.group.upgrade() {
             group.close_idle_links();
         }
