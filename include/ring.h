@@ -577,14 +577,17 @@ size_t ring_last_error(char *buf, size_t len);
 size_t ring_group_last_error(const ring_group_t *group, char *buf, size_t len);
 
 /**
- * Tells whether and how the group has failed. The caller sets out->struct_size; the smaller of it
+ * Tells whether and how the group has failed, also between calls: a failure anywhere in the ring is
+ * known here within moments, a silent host's after some 20 s. The caller sets out->struct_size; the smaller of it
  * and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
  *
  * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
  * ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a
  * callback or in a forked child.
  */
-RING_NODISCARD ring_status_t ring_group_failure(const ring_group_t *group, ring_failure_t *out);
+RING_NODISCARD
+ring_status_t ring_group_failure(const ring_group_t *group,
+                                 ring_failure_t *out);
 
 /**
  * Sets up a configuration: zeroes struct_size bytes, then sets struct_size and rank (-1). Call it
@@ -673,9 +676,14 @@ void ring_group_destroy(ring_group_t *group);
  * RING_STATUS_INVALID_STATE (from a callback or in a forked child). Such a call moves nothing, but
  * takes its number: unless every rank's was refused, the next collective is a mismatch.
  *
- * Sticky, returned at once by every later call on the group: RING_STATUS_MISMATCH (a neighbour made
- * another call), RING_STATUS_PEER_LOST, RING_STATUS_TIMEOUT (no progress for the group's timeout),
- * RING_STATUS_ABORTED, RING_STATUS_SYSTEM, RING_STATUS_INTERNAL, or what another rank reported.
+ * Sticky, returned at once by every later call on the group, and on every rank alike, wherever in the
+ * ring it happened: RING_STATUS_MISMATCH (ranks made calls that differ; the text shows both),
+ * RING_STATUS_PEER_LOST (a rank's process has ended, its host is silent, a link has broken, or it has
+ * destroyed its group; the rank is named), RING_STATUS_TIMEOUT (no progress for the group's timeout;
+ * named is the rank that doesn't answer or hasn't made the call), RING_STATUS_ABORTED (a rank called
+ * ring_group_abort, or this one destroyed the group), RING_STATUS_SYSTEM (a host refused something),
+ * RING_STATUS_INTERNAL (a fault of the library). RING_STATUS_CONNECT_FAILED: within 5 s of create a
+ * second process claimed this ring's ports, as two jobs without job ids do.
  */
 RING_NODISCARD
 ring_status_t ring_all_reduce(ring_group_t *group,

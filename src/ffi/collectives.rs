@@ -18,9 +18,14 @@ use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
 /// RING_STATUS_INVALID_STATE (from a callback or in a forked child). Such a call moves nothing, but
 /// takes its number: unless every rank's was refused, the next collective is a mismatch.
 ///
-/// Sticky, returned at once by every later call on the group: RING_STATUS_MISMATCH (a neighbour made
-/// another call), RING_STATUS_PEER_LOST, RING_STATUS_TIMEOUT (no progress for the group's timeout),
-/// RING_STATUS_ABORTED, RING_STATUS_SYSTEM, RING_STATUS_INTERNAL, or what another rank reported.
+/// Sticky, returned at once by every later call on the group, and on every rank alike, wherever in the
+/// ring it happened: RING_STATUS_MISMATCH (ranks made calls that differ; the text shows both),
+/// RING_STATUS_PEER_LOST (a rank's process has ended, its host is silent, a link has broken, or it has
+/// destroyed its group; the rank is named), RING_STATUS_TIMEOUT (no progress for the group's timeout;
+/// named is the rank that doesn't answer or hasn't made the call), RING_STATUS_ABORTED (a rank called
+/// ring_group_abort, or this one destroyed the group), RING_STATUS_SYSTEM (a host refused something),
+/// RING_STATUS_INTERNAL (a fault of the library). RING_STATUS_CONNECT_FAILED: within 5 s of create a
+/// second process claimed this ring's ports, as two jobs without job ids do.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_all_reduce(

@@ -191,9 +191,7 @@ impl Group {
         let mut links = self.collectives.take_links();
         links.extend(self.messages.take_links());
         links.extend(self.health.take_controls().into_iter().map(boxed));
-        if self.health.settled().is_none() {
-            linger(links);
-        }
+        linger(links, if self.health.settled().is_none() { LINGER } else { Duration::ZERO });
     }
 }
 
@@ -253,9 +251,9 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 
 /// Ends the links' sending sides, and reads until the peers have ended theirs: closing a socket
 /// with unread input would reset it, and destroy what was sent on it.
-fn linger(mut links: Vec<Box<dyn Link>>) {
+fn linger(mut links: Vec<Box<dyn Link>>, at_most: Duration) {
     const DISCARD_BYTES: usize = 64 << 10;
-    let deadline = Instant::now() + LINGER;
+    let deadline = Instant::now() + at_most;
     let mut discarded = vec![0; DISCARD_BYTES];
     links.iter_mut().for_each(|link| link.finish());
     loop {

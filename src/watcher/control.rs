@@ -32,7 +32,8 @@ impl Control {
     pub fn send(&mut self, frame: &Frame, ranks: usize) {
         let is_roll = matches!(frame, Frame::RollCall { .. } | Frame::Present { .. });
         // A round's answers from all ranks may pass before the first comes the other way.
-        if is_roll && self.unanswered > UNANSWERED + ranks * MAX_FRAME / 4 {
+        let room = UNANSWERED + ranks * MAX_FRAME / 4;
+        if is_roll && (self.unanswered > room || self.unsent.len() > room) {
             return;
         }
         let bytes = frame.encode();

@@ -33,7 +33,8 @@ impl Roll {
 
     /// Begins a round that is newer than the latest; false for one that isn't.
     pub fn begin(&mut self, round: u32, now: Instant) -> bool {
-        if round <= self.round {
+        // Numbers that wrap: newer is what lies less than half the circle ahead.
+        if round.wrapping_sub(self.round) as i32 <= 0 {
             return false;
         }
         *self = Roll { round, called: Some(now), ..Roll::new(self.answers.len()) };
@@ -64,5 +65,36 @@ impl Roll {
     /// By rank; None where nothing was heard.
     pub fn answers(&self) -> &[Option<Presence>] {
         &self.answers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_counts_its_own_answers_alone() {
+        let now = Instant::now();
+        let mut roll = Roll::new(2);
+        assert_eq!((roll.due(now), roll.ripens(now)), (Some(1), None));
+        assert!(!roll.note(0, 0, Presence::default()));
+        assert!(roll.begin(7, now) && !roll.begin(7, now) && !roll.begin(6, now));
+        assert!(roll.note(7, 1, Presence::default()) && !roll.note(7, 1, Presence::default()));
+        assert!(!roll.note(6, 0, Presence::default()) && !roll.note(7, 2, Presence::default()));
+        assert_eq!(roll.ripens(now), Some(PATIENCE));
+        assert_eq!(roll.ripens(now + PATIENCE), Some(Duration::ZERO));
+        assert_eq!(roll.ripens(now + FRESH * 2), None);
+        assert!(roll.note(7, 0, Presence::default()));
+        assert_eq!(roll.ripens(now), Some(Duration::ZERO));
+        assert_eq!((roll.due(now), roll.due(now + INTERVAL)), (None, Some(8)));
+    }
+
+    #[test]
+    fn rounds_go_on_past_the_largest() {
+        let now = Instant::now();
+        let mut roll = Roll::new(2);
+        for round in [i32::MAX as u32, u32::MAX, 0, 1] {
+            assert!(roll.begin(round, now), "{round}");
+        }
     }
 }
