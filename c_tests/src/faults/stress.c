@@ -105,6 +105,8 @@ static void body(int rank, int size, const char *hosts, void *data) {
   if (round->fault == STOP) OK(ring_group_set_timeout(group, STOP_TIMEOUT_MS));
   OK(ring_barrier(group));
   witness_ready(&round->witnesses[rank]);
+  /* An abort ends also a barrier that another rank is still in. */
+  if (aborts) await_ready(round->witnesses, round->size, 0, LIMIT_S);
   if (aborts) CHECK(pthread_create(&thread, NULL, abort_later, &aborter) == 0);
   run_calls(round, rank, group);
   if (aborts) pthread_join(thread, NULL);
