@@ -14,7 +14,7 @@ enum {
   CYCLES = 200,
   WARM_UP = 20,       /* what is made once a process has been made */
   LARGE = 1 << 18,    /* elements: 1 MiB, which is no longer in one write */
-  RSS_SLACK = 1024,   /* KiB that the allocator may still come to hold */
+  RSS_SLACK = 4096,   /* KiB that the allocator's arenas, one a thread, may still come to hold */
   HEAP_SLACK = 1024,  /* bytes: texts of errors differ in length; a leak of 8 bytes a cycle is more */
   SETTLES_S = 2,      /* a joined thread may stand in /proc for a moment */
   LIMIT_S = 200,      /* of a ring, on a loaded host */

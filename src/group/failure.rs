@@ -35,9 +35,9 @@ impl Group {
             Cause::Failed(first) => first,
             Cause::Left(last) => {
                 let peers = self.health.peers();
-                let text = format!("{} has destroyed its group after call {last}", peers.name(side));
-                let lost = told(Status::PeerLost, &call.header, &text);
-                self.health.fail(lost.at_rank(peers.rank_at(side)))
+                let rank = peers.rank_at(side);
+                let text = format!("{} has destroyed its group after call {last}", peers.name(rank));
+                self.health.fail(told(Status::PeerLost, &call.header, &text).at_rank(rank))
             }
         }
     }
@@ -56,9 +56,9 @@ impl Group {
                 Error { sequence, ..Error::new(Status::Mismatch, text) }
             }
             Fault::Garbled { link } => {
-                let side = (call.side)(link);
-                let text = format!("what {} sent is no call of this protocol", peers.name(side));
-                told(Status::Internal, &call.header, &text).at_rank(peers.rank_at(side))
+                let rank = peers.rank_at((call.side)(link));
+                let text = format!("what {} sent is no call of this protocol", peers.name(rank));
+                told(Status::Internal, &call.header, &text).at_rank(rank)
             }
             Fault::Stalled { .. } => self.stalled(call),
             Fault::System(error) => {

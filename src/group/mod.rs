@@ -49,7 +49,7 @@ impl Group {
     /// Forms the ring that the configuration describes; blocks until it stands.
     pub fn create(config: &Config) -> Result<Arc<Group>> {
         let size = config.entries.len();
-        let mut peers = Peers { rank: config.rank, size, addresses: None };
+        let mut peers = Peers { rank: config.rank, size, addresses: Vec::new() };
         let mut lanes: Vec<Box<dyn Link>> = Vec::new();
         let (mut controls, mut messages) = (Vec::new(), Messages::default());
         let mut door = None;
@@ -58,7 +58,8 @@ impl Group {
             let ring = bootstrap::form(config)?;
             // Nobody looks after it yet.
             door = Some(ring.door);
-            peers.addresses = Some([ring.right.address.to_string(), ring.left.address.ip().to_string()]);
+            let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
+            peers.addresses = (0..size).map(|rank| left_of(rank).right_address).collect();
             for neighbour in [ring.right, ring.left] {
                 let Neighbour { lanes: own, control, message_out, message_in, .. } = neighbour;
                 lanes.extend(own.into_iter().map(boxed));

@@ -333,7 +333,7 @@ impl Health {
 
     fn judge(&self, judge: impl FnOnce(&Jury<'_>) -> Verdict) -> Verdict {
         let state = self.state();
-        judge(&Jury { rank: self.peers.rank, answers: state.spread.roll().answers() })
+        judge(&Jury { peers: &self.peers, answers: state.spread.roll().answers() })
     }
 
     /// Says goodbye, unless the group has failed, and has the watcher end.

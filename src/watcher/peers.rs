@@ -1,5 +1,7 @@
 //! Who is who around a rank, for links and texts.
 
+use std::net::SocketAddr;
+
 /// The two neighbours; as numbers, the places of their links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -29,9 +31,8 @@ pub struct Peers {
     pub rank: usize,
     /// Ranks in the group.
     pub size: usize,
-    /// The right neighbour's address as it was reached; of the left one only the host, since the
-    /// port that it connected from tells nothing. None in a group of one.
-    pub addresses: Option<[String; 2]>,
+    /// Where each rank was reached by its left neighbour; empty in a group of one.
+    pub addresses: Vec<Option<SocketAddr>>,
 }
 
 impl Peers {
@@ -43,20 +44,11 @@ impl Peers {
         }
     }
 
-    /// Rank and address of the neighbour at this side, for a text.
-    pub fn name(&self, side: Side) -> String {
-        let rank = self.rank_at(side);
-        match &self.addresses {
-            Some(addresses) => format!("rank {rank} ({})", addresses[side as usize]),
-            None => format!("rank {rank}"),
-        }
-    }
-
-    /// Any rank, with its address where it is a neighbour.
-    pub fn name_of(&self, rank: usize) -> String {
-        match Side::BOTH.into_iter().find(|side| self.size > 1 && self.rank_at(*side) == rank) {
-            Some(side) => self.name(side),
-            None => format!("rank {rank}"),
+    /// A rank with its address, for a text.
+    pub fn name(&self, rank: usize) -> String {
+        match self.addresses.get(rank) {
+            Some(Some(address)) => format!("rank {rank} ({address})"),
+            _ => format!("rank {rank}"),
         }
     }
 }

@@ -153,7 +153,7 @@ impl Spread {
         if self.departed(rank).is_some() || self.first.is_some() || self.leaving {
             return;
         }
-        let name = self.peers.name(side);
+        let name = self.peers.name(rank);
         let what = match why.kind() {
             io::ErrorKind::UnexpectedEof => format!("the process of {name} has ended"),
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
@@ -227,7 +227,7 @@ impl Spread {
     fn lose_departed(&mut self, rank: usize, last: u64) {
         self.deserted = true;
         let (at, sequence) = self.at();
-        let text = format!("{at}: {} has destroyed its group after call {last}", self.peers.name_of(rank));
+        let text = format!("{at}: {} has destroyed its group after call {last}", self.peers.name(rank));
         let lost = Error::new(Status::PeerLost, text).at_rank(rank);
         self.learn(Error { sequence, detected_by: Some(self.peers.rank), ..lost }, None);
     }

@@ -23,7 +23,7 @@ struct Ring {
 }
 
 fn peers(rank: usize, size: usize) -> Peers {
-    Peers { rank, size, addresses: None }
+    Peers { rank, size, addresses: Vec::new() }
 }
 
 fn call(sequence: u64) -> CallHeader {
@@ -204,7 +204,7 @@ fn a_roll_finds_the_silent_rank_from_everywhere() {
             if answers.iter().all(Option::is_none) {
                 continue;
             }
-            let verdict = Jury { rank, answers }.on_collective(&call(2));
+            let verdict = Jury { peers: &peers(rank, size), answers }.on_collective(&call(2));
             assert_eq!(verdict.rank, Some(silent), "{}", verdict.text);
         }
     });

@@ -3,7 +3,7 @@
 
 use crate::wire::{CallHeader, Message, Presence};
 
-use super::peers::Side;
+use super::peers::{Peers, Side};
 
 /// Who holds a call up.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,9 +22,9 @@ impl Verdict {
     }
 }
 
-/// The answers of all ranks, and the rank that judges them. Its own answer is always there.
+/// The answers of all ranks, and the one that judges them. Its own answer is always there.
 pub struct Jury<'a> {
-    pub rank: usize,
+    pub peers: &'a Peers,
     pub answers: &'a [Option<Presence>],
 }
 
@@ -65,7 +65,7 @@ impl Jury<'_> {
             known.sort_unstable();
             known.dedup();
             let links = if known.len() == 1 { "link" } else { "links" };
-            format!("rank {rank} does not answer on its {links} with {}", names(&known))
+            format!("{} does not answer on its {links} with {}", self.peers.name(*rank), names(&known))
         });
         let mut text = each.collect::<Vec<_>>().join("; ");
         let behind: Vec<_> = ranks.into_iter().filter(|rank| !first.contains(rank)).collect();
@@ -147,20 +147,21 @@ impl Jury<'_> {
 
     /// What a rank said that it does.
     fn told(&self, rank: usize) -> String {
-        let Some(presence) = &self.answers[rank] else { return format!("rank {rank} does not answer") };
+        let name = self.peers.name(rank);
+        let Some(presence) = &self.answers[rank] else { return format!("{name} does not answer") };
         match (&presence.call, presence.messages.first()) {
-            (Some((header, _)), _) => format!("rank {rank} waits in {header}, call {}", header.sequence),
+            (Some((header, _)), _) => format!("{name} waits in {header}, call {}", header.sequence),
             (None, Some(message)) => {
                 let way = if message.sends { "to" } else { "from" };
-                format!("rank {rank} waits in {} {way} rank {}", message.header, message.peer)
+                format!("{name} waits in {} {way} rank {}", message.header, message.peer)
             }
-            (None, None) => format!("rank {rank} is in no call, its last was call {}", presence.last),
+            (None, None) => format!("{name} is in no call, its last was call {}", presence.last),
         }
     }
 
     /// Why a message doesn't end: the peer's fault, or that of whom the peer waits for.
     pub fn on_message(&self, message: &Message) -> Verdict {
-        let mut waiting = (self.rank, *message);
+        let mut waiting = (self.peers.rank, *message);
         for _ in 0..self.size() {
             let (rank, message) = waiting;
             let peer = message.peer as usize;
@@ -180,7 +181,7 @@ impl Jury<'_> {
                 return Verdict { differs: false, rank: None, text };
             }
             match presence.messages.first() {
-                Some(next) if next.peer as usize != self.rank => waiting = (peer, *next),
+                Some(next) if next.peer as usize != self.peers.rank => waiting = (peer, *next),
                 _ => {
                     return Verdict::of(&[peer], format!("{} has not come to this message", self.told(peer)));
                 }
@@ -226,8 +227,13 @@ mod tests {
         Some(Presence { last, call: None, messages: vec![message(peer, sends)] })
     }
 
+    fn jury(rank: usize, answers: &[Option<Presence>]) -> Jury<'_> {
+        let peers = Box::leak(Box::new(Peers { rank, size: answers.len(), addresses: Vec::new() }));
+        Jury { peers, answers }
+    }
+
     fn judge(rank: usize, answers: &[Option<Presence>]) -> (Option<usize>, String) {
-        let verdict = Jury { rank, answers }.on_collective(&call(17));
+        let verdict = jury(rank, answers).on_collective(&call(17));
         assert!(!verdict.differs);
         (verdict.rank, verdict.text)
     }
@@ -252,6 +258,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_address_stands_beside_the_rank() {
+        let addresses = ["192.0.2.1:5000", "192.0.2.2:5000"].map(|text| text.parse().ok()).to_vec();
+        let peers = Peers { rank: 0, size: 2, addresses };
+        let verdict = Jury { peers: &peers, answers: &[inside(17), None] }.on_collective(&call(17));
+        assert_eq!(verdict.text, "rank 1 (192.0.2.2:5000) does not answer on its link with rank 0");
     }
 
     #[test]
@@ -302,22 +316,21 @@ mod tests {
         answers[2].as_mut().unwrap().call =
             Some((call(17), Traffic { awaits: [false, true], ..Traffic::default() }));
         for rank in 0..4 {
-            let verdict = Jury { rank, answers: &answers }.on_collective(&call(18));
+            let verdict = jury(rank, &answers).on_collective(&call(18));
             assert_eq!(verdict.rank, None);
             assert_eq!(verdict.text, "what was sent on the link between rank 1 and rank 2 does not arrive");
         }
         // Rank 3 has not made call 17: the ranks in call 17 are not at fault.
         let answers = [inside(18), inside(17), inside(17), idle(16)];
-        assert_eq!(Jury { rank: 0, answers: &answers }.on_collective(&call(18)).rank, Some(3));
+        assert_eq!(jury(0, &answers).on_collective(&call(18)).rank, Some(3));
     }
 
     #[test]
     fn a_message_against_a_collective_differs() {
         let answers = [inside(17), sending(16, 0, false), inside(17)];
-        for verdict in [
-            Jury { rank: 2, answers: &answers }.on_collective(&call(17)),
-            Jury { rank: 1, answers: &answers }.on_message(&message(0, false)),
-        ] {
+        for verdict in
+            [jury(2, &answers).on_collective(&call(17)), jury(1, &answers).on_message(&message(0, false))]
+        {
             assert!(verdict.differs);
             assert_eq!(
                 verdict.text,
@@ -328,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_message_waits_for_its_peer_or_for_whom_that_waits() {
-        let on = |answers: &[Option<Presence>]| Jury { rank: 0, answers }.on_message(&message(1, false)).rank;
+        let on = |answers: &[Option<Presence>]| jury(0, answers).on_message(&message(1, false)).rank;
         assert_eq!(on(&[sending(4, 1, false), idle(4), idle(4)]), Some(1));
         assert_eq!(on(&[sending(4, 1, false), None, idle(4)]), Some(1));
         assert_eq!(on(&[sending(4, 1, false), sending(4, 2, true), idle(4)]), Some(2));

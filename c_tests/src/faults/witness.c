@@ -13,6 +13,13 @@ void witness_enter(struct witness *witness) {
   witness->entered = seconds();
 }
 
+/* FAULTS_SHOW in the environment: what each rank says. */
+static void show(const struct witness *witness, ring_group_t *group) {
+  if (!getenv("FAULTS_SHOW")) return;
+  fprintf(stderr, "rank %d of %d: %s: %s\n", ring_group_rank(group), ring_group_size(group),
+          ring_status_name(witness->status), witness->text);
+}
+
 void witness_failure(struct witness *witness, ring_group_t *group, ring_status_t status) {
   witness->failed = seconds();
   witness->used_s = cpu_seconds() - witness->used_s;
@@ -29,6 +36,7 @@ void witness_failure(struct witness *witness, ring_group_t *group, ring_status_t
   EXPECT(status, ring_barrier(group));
   witness->next_s = seconds() - start;
   CHECK(strcmp(last_error(), witness->text) == 0, "%s; then: %s", witness->text, last_error());
+  show(witness, group);
   set(&witness->told);
 }
 
@@ -50,6 +58,7 @@ void witness_idle(struct witness *witness, ring_group_t *group, double limit_s) 
     EXPECT(failure.status, ring_barrier(group));
     witness->next_s = seconds() - start;
   }
+  show(witness, group);
   set(&witness->told);
 }
 
