@@ -590,7 +590,7 @@ mod tests {
             which in 0..4_usize,
             (change, cut) in ((any::<usize>(), any::<u8>()), 0..200_usize),
             more in proptest::collection::vec(any::<u8>(), 0..600),
-            pieces in proptest::collection::vec(1..700_usize, 1..4),
+            pieces in proptest::collection::vec(1..150_usize, 1..4),
         ) {
             let key = secret(7);
             let said = talk(connector(key.clone(), 1), acceptor(key.clone(), 2), 512, untouched).messages;
