@@ -9,7 +9,7 @@ seconds=${FUZZ_SECONDS:-60}
 longest_input=4096
 # Far more than any input may take, so that this says "out of memory" and not the host.
 memory_mib=512
-[ $# -gt 0 ] || set -- hello call_header control_frame hostfile
+[ $# -gt 0 ] || set -- hello opening call_header control_frame hostfile
 
 host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4

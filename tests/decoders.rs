@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use ring::bootstrap::hostfile;
 use ring::dtype::{Dtype, Op};
 use ring::error::{Error, Status};
-use ring::wire::{Answer, CallHeader, Frame, Hello, Kind, LinkKind, MAX_JOB_ID, Refused};
+use ring::wire::{
+    Answer, CallHeader, Frame, Guarded, Hello, Kind, LinkKind, MAX_JOB_ID, MAX_MESSAGES, Member, Message,
+    Opening, Presence, Refused, Traffic,
+};
 
 #[path = "../fuzz/src/allocations.rs"]
 mod allocations;
@@ -17,8 +21,9 @@ mod properties;
 
 type Property = fn(&[u8]);
 
-const TARGETS: [(&str, Property); 4] = [
+const TARGETS: [(&str, Property); 5] = [
     ("hello", properties::hello),
+    ("opening", properties::opening),
     ("call_header", properties::call_header),
     ("control_frame", properties::control_frame),
     ("hostfile", properties::hostfile),
@@ -54,7 +59,20 @@ fn hellos() -> Vec<(&'static str, Vec<u8>)> {
         ("taken", hello(LinkKind::Control, Answer::Taken, b"")),
         ("other-job", hello(LinkKind::Control, Answer::OtherJob, "jöb\0".as_bytes())),
         ("myself", hello(LinkKind::Control, Answer::Myself, b"")),
+        ("formed", hello(LinkKind::Control, Answer::Formed, b"job-17")),
+        ("rival", hello(LinkKind::Rival, Answer::None, b"job-17")),
         ("with-more-behind", [hello(LinkKind::Lane, Answer::None, b"job"), vec![0x93; 48]].concat()),
+    ]
+}
+
+fn openings() -> Vec<(&'static str, Vec<u8>)> {
+    let challenge = Guarded::Challenge(std::array::from_fn(|i| 5 * i as u8)).encode();
+    vec![
+        ("accepted", hello(LinkKind::Lane, Answer::Accepted, b"job-17")),
+        ("challenge", challenge.clone()),
+        ("no-secret", Guarded::NoSecret.encode()),
+        ("refused", Guarded::Refused.encode()),
+        ("with-more-behind", [challenge, vec![0x93; 48]].concat()),
     ]
 }
 
@@ -85,6 +103,38 @@ fn call_headers() -> Vec<(&'static str, Vec<u8>)> {
     headers.map(|(name, header)| (name, header.encode().to_vec())).into()
 }
 
+/// What a rank says of itself that is in a call or not, with as many messages on their way.
+fn present(in_call: bool, messages: usize) -> Vec<u8> {
+    let header = |kind, sequence| CallHeader {
+        dtype: Some(Dtype::Bfloat16),
+        count: 1 << 33,
+        ..CallHeader::new(kind, sequence)
+    };
+    let traffic = Traffic { sent: [1 << 20, 2], received: [3, u64::MAX], awaits: [false, true] };
+    let message =
+        |i| Message { peer: i as u32, sends: i % 2 == 0, header: header(Kind::Message, 1 + i as u64) };
+    let presence = Presence {
+        last: 16,
+        call: in_call.then(|| (header(Kind::AllGather, 17), traffic)),
+        messages: (0..messages).map(message).collect(),
+    };
+    Frame::Present { round: 9, rank: 4, presence }.encode()
+}
+
+/// What a rank says of itself while the ring forms.
+fn known(right_address: Option<&str>) -> Vec<u8> {
+    let member = Member {
+        rank: 3,
+        version: 2,
+        nonce: std::array::from_fn(|i| 3 * i as u8),
+        neighbours: [[2; 16], [0; 16]],
+        right_address: right_address.map(|text| text.parse().unwrap()),
+        boot_id: [0xb0; 16],
+        cpus: 64,
+    };
+    Frame::Known(member).encode()
+}
+
 fn control_frames() -> Vec<(&'static str, Vec<u8>)> {
     let record = |text: &str| {
         let error = Error { sequence: 17, os_error: 104, ..Error::new(Status::PeerLost, text).at_rank(2) };
@@ -99,7 +149,16 @@ fn control_frames() -> Vec<(&'static str, Vec<u8>)> {
         ("record-without-text", unknown),
         ("record-cut", record(&"ä".repeat(2048))),
         ("goodbye", goodbye.clone()),
-        ("several", [record(lost), goodbye.clone(), goodbye].concat()),
+        ("roll-call", Frame::RollCall { round: 9 }.encode()),
+        ("present", present(false, 0)),
+        ("present-in-a-call", present(true, 0)),
+        ("present-with-a-message", present(false, 1)),
+        ("present-with-all", present(true, MAX_MESSAGES)),
+        ("known-alone", known(None)),
+        ("known-on-ipv4", known(Some("192.0.2.1:5000"))),
+        ("known-on-ipv6", known(Some("[fe80::1%7]:5001"))),
+        ("confirmed", Frame::Confirmed { rank: 1, group: std::array::from_fn(|i| !(i as u8)) }.encode()),
+        ("several", [record(lost), present(true, 1), goodbye.clone(), goodbye].concat()),
     ]
 }
 
@@ -116,6 +175,7 @@ fn hostfiles() -> Vec<(&'static str, Vec<u8>)> {
         ("twice", r#"["a:1", "A:01"]"#),
         ("no-brackets", r#"["::1:5000"]"#),
         ("cut", "[[\"a:1\"],\n [\"b:2\"]"),
+        ("half-a-character", r#"["a:1", "\ud800:2"]"#),
         ("kinds", r#"[["a:1", 1e300], null, true, -0, [[{}]]]"#),
         ("address", "[fe80::1%wg-0.7]:5000"),
     ];
@@ -125,6 +185,7 @@ fn hostfiles() -> Vec<(&'static str, Vec<u8>)> {
 fn seeds(target: &str) -> Vec<(&'static str, Vec<u8>)> {
     match target {
         "hello" => hellos(),
+        "opening" => openings(),
         "call_header" => call_headers(),
         "control_frame" => control_frames(),
         _ => hostfiles(),
@@ -165,6 +226,9 @@ fn the_fuzzers_seeds_are_this_versions() {
 fn the_seeds_of_the_wire_decode() {
     for (name, bytes) in hellos() {
         assert!(matches!(Hello::decode(&bytes), Ok(Some(_))), "{name}");
+    }
+    for (name, bytes) in openings() {
+        assert!(matches!(Opening::decode(&bytes), Ok(Some(_))), "{name}");
     }
     for (name, bytes) in call_headers() {
         assert!(CallHeader::decode(bytes.first_chunk().unwrap()).is_some(), "{name}");
@@ -227,6 +291,11 @@ proptest! {
     }
 
     #[test]
+    fn spoilt_openings_are_judged(bytes in spoilt("opening")) {
+        properties::opening(&bytes);
+    }
+
+    #[test]
     fn spoilt_call_headers_are_judged(bytes in spoilt("call_header")) {
         properties::call_header(&bytes);
     }
@@ -263,6 +332,42 @@ proptest! {
         let bytes = hello(LinkKind::Lane, Answer::Accepted, &job_id);
         properties::hello(&bytes);
         properties::hello(&bytes[..sent.min(bytes.len())]);
+    }
+}
+
+/// The largest hostfile that is read, made of one piece and what stands before it: each is wrong, and told
+/// without a tree of it, which would take a hundred times its bytes. The most is a string with escapes, which
+/// is decoded as it grows, kept, and said again in the words on what is wrong.
+#[test]
+fn a_large_wrong_hostfile_takes_little_memory() {
+    const BYTES: usize = 4 << 20;
+    let files = [
+        ("[", "{\"\":0},", "0]"),
+        ("[{", "\"key\":0,", "\"\":0}]"),
+        ("[{", "\"\":{},", "\"ips\":0}]"),
+        ("{", "\"\":[],", "\"hosts\":0}"),
+        ("[", "[],", "0]"),
+        ("[", "1,", "0]"),
+        ("[", "\"a:0\",", "0]"),
+        ("[", "\"a:1\",", "0]"),
+        ("[[", "\"a:0\",", "0]]"),
+        ("[\"", "x", "\"]"),
+        ("[\"", ":", "\"]"),
+        ("[\"", "\\u0041", "\"]"),
+        ("[\"", "\\ud800", "\"]"),
+        // Not JSON.
+        ("", "[", ""),
+        ("", "{\"hosts\":", ""),
+        ("[", "[[1],", ""),
+        ("[", "\"a:0\",", ""),
+    ];
+    for (before, piece, after) in files {
+        let count = (BYTES - before.len() - after.len()) / piece.len();
+        let text = format!("{before}{}{after}", piece.repeat(count));
+        let parsed = allocations::at_most(5 * BYTES, || hostfile::parse(text.as_bytes(), "hosts"));
+        let error = parsed.expect_err(piece).text;
+        assert_eq!(error.contains("not JSON"), after.is_empty(), "{before}{piece}: {error}");
+        assert!(error.len() < 1000, "{before}{piece}: {error}");
     }
 }
 

@@ -9,12 +9,11 @@
 
 #include "harness.h"
 
-/* A header of this version may lack it. */
-extern ring_status_t ring_group_abort(ring_group_t *) __attribute__((weak));
-
 /* Elements: nothing, a flood, a ring of one part, a ring of two, each awkward. */
 static const size_t COUNTS[] = {0, 1, 5, 1021, 9001, 40009};
-enum { MOST = 40009, PATIENCE_MS = 120000 };
+/* A rank whose neighbours have failed already waits for others as long as it may connect. */
+enum { MOST = 40009, PATIENCE_MS = 120000, ALONE_MS = 15000 };
+static const char SECRET[] = "a secret of enough bytes";
 
 /* Statuses that some rank has been given, as bits. */
 static unsigned *given;
@@ -32,9 +31,11 @@ static ring_config_t patient(int rank, const char *hosts, int connections) {
   return config;
 }
 
+/* With a secret where the connections are several. */
 static ring_group_t *enter(int rank, const char *hosts, int connections) {
   ring_config_t config = patient(rank, hosts, connections);
   ring_group_t *group = NULL;
+  if (connections > 1) config.secret = SECRET, config.secret_len = sizeof SECRET;
   GET(RING_STATUS_OK, ring_group_create(&config, &group));
   return group;
 }
@@ -150,9 +151,10 @@ static void failing(int rank, int size, const char *hosts, void *data) {
   float *large = calloc(MOST, sizeof *large);
   OK(ring_all_reduce(group, &value, &sum, 1, RING_DTYPE_INT32, RING_OP_SUM));
   CHECK(sum == size * (size - 1) / 2);
-  if (fault->status == RING_STATUS_TIMEOUT) OK(ring_group_set_timeout(group, 1000));
+  /* Half of it later the roll is called, which the last rank answers in its sleep. */
+  if (fault->status == RING_STATUS_TIMEOUT) OK(ring_group_set_timeout(group, 2000));
   if (rank == last && fault->status == RING_STATUS_PEER_LOST && !fault->leaves) raise(SIGTERM);
-  if (rank == last && fault->status == RING_STATUS_TIMEOUT) sleep(5);
+  if (rank == last && fault->status == RING_STATUS_TIMEOUT) sleep(6);
   if (rank == last && fault->status == RING_STATUS_MISMATCH) {
     GET(fault->status, ring_all_gather(group, large, large, 0, RING_DTYPE_FLOAT32));
   } else if (rank != last) {
@@ -162,9 +164,35 @@ static void failing(int rank, int size, const char *hosts, void *data) {
     EXPECT(fault->status, ring_recv(group, &value, 1, RING_DTYPE_INT32, (rank + 1) % size));
     OK(ring_group_failure(group, &failure));
     CHECK(failure.status == fault->status && *group_error(group) != 0);
+    /* A mismatch takes two. */
+    CHECK(failure.rank == (fault->status == RING_STATUS_MISMATCH ? -1 : last), "rank %d: %s", failure.rank,
+          group_error(group));
+    CHECK(!fault->leaves || strstr(group_error(group), "destroyed"), "%s", group_error(group));
+    /* A failed group keeps its failure. */
+    OK(ring_group_abort(group));
+    EXPECT(fault->status, ring_barrier(group));
   }
   ring_group_destroy(group);
   free(large);
+}
+
+/* The last rank leaves, which nobody minds who doesn't need it. */
+static void goodbye(int rank, int size, const char *hosts, void *data) {
+  ring_group_t *group = enter(rank, hosts, 1);
+  ring_failure_t failure = {.struct_size = sizeof failure};
+  int last = size - 1, value = rank;
+  (void)data;
+  OK(ring_barrier(group));
+  if (rank != last) {
+    sleep(2);
+    if (last > 1 && rank == 0) OK(ring_send(group, &value, 1, RING_DTYPE_INT32, 1));
+    if (last > 1 && rank == 1) OK(ring_recv(group, &value, 1, RING_DTYPE_INT32, 0));
+    CHECK(rank > 1 || value == 0);
+    EXPECT(RING_STATUS_PEER_LOST, ring_barrier(group));
+    OK(ring_group_failure(group, &failure));
+    CHECK(failure.rank == last && strstr(group_error(group), "destroyed"), "%s", group_error(group));
+  }
+  ring_group_destroy(group);
 }
 
 static void *blocked(void *group) {
@@ -175,6 +203,7 @@ static void *blocked(void *group) {
 /* The end of a group, or an abort, while a call is blocked in it. */
 static void aborted(int rank, int size, const char *hosts, void *data) {
   int by_abort = *(int *)data;
+  ring_status_t status;
   ring_group_t *group = enter(rank, hosts, 1);
   (void)size;
   OK(ring_barrier(group));
@@ -193,7 +222,9 @@ static void aborted(int rank, int size, const char *hosts, void *data) {
     return;
   }
   sleep(2);
-  while (ring_barrier(group) == RING_STATUS_OK) continue; /* rank 0 had entered one */
+  while ((status = ring_barrier(group)) == RING_STATUS_OK) continue; /* rank 0 had entered one */
+  EXPECT(by_abort ? RING_STATUS_ABORTED : RING_STATUS_PEER_LOST, status);
+  CHECK(strstr(group_error(group), "rank 0"), "%s", group_error(group));
   ring_group_destroy(group);
 }
 
@@ -272,12 +303,26 @@ static void unformed(int rank, int size, const char *hosts, void *data) {
   }
 }
 
-/* Two ranks with other claims: both are told. */
+/* Ranks with other claims: both ends of an edge are told. */
 static void disagreeing(int rank, int size, const char *hosts, void *data) {
   ring_config_t config = patient(rank, hosts, 1 + rank);
   (void)data;
   (void)size;
+  config.connect_timeout_ms = ALONE_MS;
   not_created("lanes", RING_STATUS_CONNECT_FAILED, config);
+}
+
+/* Each rank has a secret of its own, or rank 0 none. */
+static void unproved(int rank, int size, const char *hosts, void *data) {
+  ring_config_t config = patient(rank, hosts, 1);
+  char secret[sizeof SECRET];
+  int rank_0_has_one = *(int *)data;
+  (void)size;
+  memcpy(secret, SECRET, sizeof secret);
+  secret[0] = (char)('a' + rank);
+  if (rank > 0 || rank_0_has_one) config.secret = secret, config.secret_len = sizeof secret;
+  config.connect_timeout_ms = ALONE_MS;
+  not_created("secrets", RING_STATUS_AUTH_FAILED, config);
 }
 
 static void run(int size, rank_body *body, void *data, unsigned may_die) {
@@ -290,7 +335,7 @@ static void run(int size, rank_body *body, void *data, unsigned may_die) {
 }
 
 int main(int argc, char **argv) {
-  int size = argc > 1 ? atoi(argv[1]) : 2, connections = 1 + size % 2, by_abort = 0;
+  int size = argc > 1 ? atoi(argv[1]) : 2, connections = 1 + size % 2, no = 0, yes = 1;
   given = shared(sizeof *given);
   texts();
   run(size, all_collectives, &connections, 0);
@@ -305,15 +350,17 @@ int main(int argc, char **argv) {
     run(size, failing, &leaves, 0);
     run(size, failing, &dies, 1u << (size - 1));
     run(size, logged, NULL, 0);
-    run(size, aborted, &by_abort, 0);
-    by_abort = 1;
-    if (ring_group_abort) run(size, aborted, &by_abort, 0);
+    run(size, goodbye, NULL, 0);
+    run(size, aborted, &no, 0);
+    run(size, aborted, &yes, 0);
     run(size, forked, NULL, 0);
     run(size, unformed, NULL, 0);
     run(size, disagreeing, NULL, 0);
-    /* What is left needs a secret, a request, no memory, or a fault of the library. */
-    const unsigned elsewhere = 1u << RING_STATUS_AUTH_FAILED | 1u << RING_STATUS_PENDING |
-                               1u << RING_STATUS_OUT_OF_MEMORY | 1u << RING_STATUS_INTERNAL;
+    run(size, unproved, &no, 0);
+    run(size, unproved, &yes, 0);
+    /* What is left needs a request, no memory, or a fault of the library. */
+    const unsigned elsewhere =
+        1u << RING_STATUS_PENDING | 1u << RING_STATUS_OUT_OF_MEMORY | 1u << RING_STATUS_INTERNAL;
     for (ring_status_t status = 0; status <= RING_STATUS_PENDING; status++)
       CHECK((*given | elsewhere) >> status & 1, "nobody got %s", ring_status_name(status));
   }

@@ -576,7 +576,50 @@ mod tests {
         assert_eq!(connecting.wanted(), 0);
     }
 
+    /// Changes a byte, cuts the end, adds more.
+    fn spoil(message: &mut Vec<u8>, change: (usize, u8), cut: usize, more: &[u8]) {
+        let at = change.0 % message.len();
+        message[at] ^= change.1;
+        message.truncate(message.len().saturating_sub(cut));
+        message.extend_from_slice(more);
+    }
+
     proptest! {
+        #[test]
+        fn spoilt_words_are_never_believed(
+            which in 0..4_usize,
+            (change, cut) in ((any::<usize>(), any::<u8>()), 0..200_usize),
+            more in proptest::collection::vec(any::<u8>(), 0..600),
+            pieces in proptest::collection::vec(1..150_usize, 1..4),
+        ) {
+            let key = secret(7);
+            let said = talk(connector(key.clone(), 1), acceptor(key.clone(), 2), 512, untouched).messages;
+            // The acceptor is sent messages 0 and 2, the connector 1 and 3.
+            let to_acceptor = which % 2 == 0;
+            let mut message = said[which].clone();
+            spoil(&mut message, change, cut, &more);
+            let is_whole = message.starts_with(&said[which]);
+            let (mut accepting, mut connecting) = (acceptor(key.clone(), 2), connector(key.clone(), 1));
+            if which >= 2 {
+                let before = &said[which - 2];
+                if to_acceptor { accepting.read(before, 512) } else { connecting.read(before, 512) };
+            }
+            // Pieces that may be larger than what is wanted, which a socket never gives.
+            let mut rest = &message[..];
+            for piece in pieces.iter().cycle() {
+                let (now, later) = rest.split_at((*piece).min(rest.len()));
+                let heard = if to_acceptor { accepting.take(now) } else { connecting.take(now) };
+                let is_proof = which >= 2 && is_whole;
+                prop_assert!(is_proof || !matches!(heard, Heard::Peer(_)), "{heard:?}");
+                prop_assert!(accepting.wanted() <= 512 && connecting.wanted() <= 512);
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert!(is_whole || accepting.answer(&answering(&key)).is_empty());
+        }
+
         #[test]
         fn random_words_are_never_believed(
             words in proptest::collection::vec(any::<u8>(), 0..700),

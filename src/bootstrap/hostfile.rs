@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::str::FromStr;
 
-use serde_json::Value;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::bootstrap::config::{Address, Host};
 use crate::error::{Error, Result, Status, os_words};
@@ -72,21 +74,22 @@ fn entries(text: &[u8]) -> std::result::Result<Vec<Vec<Address>>, Problem> {
     if text.len() > MAX_BYTES {
         return Err(format!("it is longer than {MAX_BYTES} bytes"));
     }
-    let values = match serde_json::from_slice(text) {
-        Ok(Value::Array(values)) => values,
-        Ok(Value::Object(object)) if object.contains_key("hosts") => return Err(launcher_input("it")),
-        Ok(other) => return Err(format!("it is {}, not an array; {FORM}", kind(&other))),
-        Err(error) => return Err(format!("it is not JSON: {error}; {FORM}")),
+    let whole: &RawValue =
+        serde_json::from_slice(text).map_err(|error| format!("it is not JSON: {error}; {FORM}"))?;
+    let values = match Json::of(whole) {
+        Json::Array(array) => elements(array, MAX_RANKS),
+        Json::Object(object) if has_key(object, &["hosts"]) => return Err(launcher_input("it")),
+        other => return Err(format!("it is {}, not an array; {FORM}", other.kind())),
     };
-    if values.is_empty() {
+    if values.count == 0 {
         return Err(format!("it has no entry; {FORM}"));
     }
-    if values.len() > MAX_RANKS {
-        return Err(format!("it has {} entries: {MAX_RANKS} are the most", values.len()));
+    if values.count > MAX_RANKS {
+        return Err(format!("it has {} entries: {MAX_RANKS} are the most", values.count));
     }
     let mut seen = HashMap::new();
     let mut entries = Vec::new();
-    for (rank, value) in values.iter().enumerate() {
+    for (rank, value) in values.first.iter().enumerate() {
         let entry = entry(rank, value)?;
         for address in entry.iter().filter(|address| address.port != 0) {
             if let Some(first) = seen.insert(canonical(address), rank) {
@@ -101,53 +104,143 @@ fn entries(text: &[u8]) -> std::result::Result<Vec<Vec<Address>>, Problem> {
     Ok(entries)
 }
 
-fn entry(rank: usize, value: &Value) -> std::result::Result<Vec<Address>, Problem> {
+fn entry(rank: usize, value: &RawValue) -> std::result::Result<Vec<Address>, Problem> {
     let place = format!("entry {rank} (rank {rank})");
-    let values = match value {
-        Value::Array(values) => values.as_slice(),
-        Value::String(_) => std::slice::from_ref(value),
-        Value::Object(object) if object.contains_key("ssh") || object.contains_key("ips") => {
-            return Err(launcher_input(&place));
-        }
-        other => return Err(format!("{place} is {}, not an array of \"host:port\"; {FORM}", kind(other))),
+    let values = match Json::of(value) {
+        Json::Array(array) => elements(array, MAX_ADDRESSES),
+        Json::String(_) => Elements { first: vec![value], count: 1 },
+        Json::Object(object) if has_key(object, &["ssh", "ips"]) => return Err(launcher_input(&place)),
+        other => return Err(format!("{place} is {}, not an array of \"host:port\"; {FORM}", other.kind())),
     };
-    if values.is_empty() {
+    if values.count == 0 {
         return Err(format!("{place} is empty: it needs at least one \"host:port\""));
     }
-    if values.len() > MAX_ADDRESSES {
-        return Err(format!("{place} has {} addresses: {MAX_ADDRESSES} are the most", values.len()));
+    if values.count > MAX_ADDRESSES {
+        return Err(format!("{place} has {} addresses: {MAX_ADDRESSES} are the most", values.count));
     }
-    let address = |value: &Value| match value {
-        Value::String(text) => {
-            text.parse().map_err(|problem| format!("{place}, address {}: {problem}", quoted(text)))
-        }
-        other => Err(format!(
+    values.first.iter().map(|value| address(&place, value)).collect()
+}
+
+fn address(place: &str, value: &RawValue) -> std::result::Result<Address, Problem> {
+    let Json::String(string) = Json::of(value) else {
+        return Err(format!(
             "{place}: an address is a string \"host:port\", and {} is {}",
-            shortened(&other.to_string()).replace(char::is_control, "?"),
-            kind(other)
-        )),
+            on_one_line(value.get()),
+            Json::of(value).kind()
+        ));
     };
-    values.iter().map(address).collect()
+    // Half of a surrogate pair is all that can still be wrong with it.
+    let Ok(text) = serde_json::from_str::<String>(string) else {
+        return Err(format!("{place}, address {}: an escape in it is no character", on_one_line(string)));
+    };
+    text.parse().map_err(|problem| format!("{place}, address {}: {problem}", quoted(&text)))
 }
 
 fn launcher_input(what: &str) -> Problem {
     format!("{what} is an object of mlx.launch's own host list, which only mlx.launch reads; {FORM}")
 }
 
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+/// The text of a JSON value, which is known to be one. No tree of it is made: that of a wrong file could
+/// take a hundred times its bytes.
+enum Json<'t> {
+    Null,
+    Bool,
+    Number,
+    String(&'t str),
+    Array(&'t str),
+    Object(&'t str),
+}
+
+impl<'t> Json<'t> {
+    fn of(value: &'t RawValue) -> Json<'t> {
+        let text = value.get();
+        match text.as_bytes()[0] {
+            b'n' => Json::Null,
+            b't' | b'f' => Json::Bool,
+            b'"' => Json::String(text),
+            b'[' => Json::Array(text),
+            b'{' => Json::Object(text),
+            _ => Json::Number,
+        }
     }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Bool => "a boolean",
+            Json::Number => "a number",
+            Json::String(_) => "a string",
+            Json::Array(_) => "an array",
+            Json::Object(_) => "an object",
+        }
+    }
+}
+
+/// What an array has.
+#[derive(Default)]
+struct Elements<'t> {
+    /// As many as were asked for at most.
+    first: Vec<&'t RawValue>,
+    /// Of all.
+    count: usize,
+}
+
+/// At most so many elements of an array's text, and how many it has.
+fn elements(array: &str, most: usize) -> Elements<'_> {
+    struct Take(usize);
+    impl<'t> Visitor<'t> for Take {
+        type Value = Elements<'t>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<S: SeqAccess<'t>>(self, mut array: S) -> std::result::Result<Elements<'t>, S::Error> {
+            let mut first = Vec::new();
+            while first.len() < self.0
+                && let Some(element) = array.next_element()?
+            {
+                first.push(element);
+            }
+            let mut count = first.len();
+            while array.next_element::<IgnoredAny>()?.is_some() {
+                count += 1;
+            }
+            Ok(Elements { first, count })
+        }
+    }
+    serde_json::Deserializer::from_str(array).deserialize_seq(Take(most)).unwrap_or_default()
+}
+
+/// Whether an object's text has one of these keys.
+fn has_key(object: &str, keys: &[&str]) -> bool {
+    struct Find<'k>(&'k [&'k str]);
+    impl<'t> Visitor<'t> for Find<'_> {
+        type Value = bool;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<M: MapAccess<'t>>(self, mut object: M) -> std::result::Result<bool, M::Error> {
+            let mut found = false;
+            while let Some((key, IgnoredAny)) = object.next_entry::<String, _>()? {
+                found |= self.0.contains(&key.as_str());
+            }
+            Ok(found)
+        }
+    }
+    serde_json::Deserializer::from_str(object).deserialize_map(Find(keys)).unwrap_or(false)
 }
 
 /// In quotes and on one line, whatever it is.
 fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text))
+}
+
+/// JSON as it stands there.
+fn on_one_line(json: &str) -> String {
+    shortened(json).replace(char::is_control, "?")
 }
 
 fn shortened(text: &str) -> String {
@@ -433,6 +526,12 @@ mod tests {
                 &["entry 0 (rank 0)", "mlx.launch", "array of arrays of \"host:port\""],
             ),
             ("[{\"host\": \"a\"}]", &["entry 0 (rank 0) is an object, not"]),
+            ("[{\"a\": 1, \"ip\\u0073\": 2}]", &["entry 0 (rank 0)", "mlx.launch"]),
+            ("[{\"\\ud800\": 1}]", &["entry 0 (rank 0) is an object, not"]),
+            ("[\"a:1\", \"\\ud800:2\"]", &["entry 1 (rank 1), address \"\\ud800:2\"", "no character"]),
+            ("[[[\n1e999]]]", &["entry 0 (rank 0)", "[?1e999] is an array"]),
+            // What isn't JSON is told before what no hostfile has.
+            ("[5, \"a:1\"", &["not JSON", "line 1 column 9"]),
         ];
         for (text, fragments) in cases {
             assert_invalid(parse(text.as_bytes(), "hosts"), &[&["hosts: "], *fragments].concat());
@@ -519,7 +618,9 @@ mod tests {
         (host, any::<u16>()).prop_map(|(host, port)| Address { host, port })
     }
 
-    fn any_json() -> impl Strategy<Value = Value> {
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        use serde_json::Value;
+
         let text = prop_oneof![
             ".{0,20}",
             "[\\[\\]%:.0-9a-f]{0,24}",

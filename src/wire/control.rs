@@ -123,13 +123,16 @@ impl Frame {
     }
 
     /// Reads a frame from the first bytes of a stream, and how many bytes it took; None while
-    /// more are needed.
+    /// more are needed. A wrong length, kind or reserved byte is told as soon as it is there.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
-        if bytes.len() < ENVELOPE {
+        if bytes.len() < 2 {
             return Ok(None);
         }
         let whole = usize::from(u16_at(bytes, 0));
-        if !(ENVELOPE..=MAX_FRAME).contains(&whole) || !(RECORD..=CONFIRMED).contains(&bytes[2]) {
+        let is_frame = (ENVELOPE..=MAX_FRAME).contains(&whole)
+            && bytes.get(2).is_none_or(|kind| (RECORD..=CONFIRMED).contains(kind))
+            && bytes.get(3).is_none_or(|reserved| *reserved == 0);
+        if !is_frame {
             return Err(NotAFrame);
         }
         if bytes.len() < whole {
@@ -273,6 +276,19 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_envelope_is_told_as_soon_as_it_is_there() {
+        let bytes = Frame::RollCall { round: 9 }.encode();
+        for (at, wrong) in [(1, 0xff), (2, 0), (2, CONFIRMED + 1), (3, 1)] {
+            let mut bytes = bytes.clone();
+            bytes[at] = wrong;
+            assert_eq!(Frame::decode(&bytes[..at]), Ok(None), "before byte {at}");
+            assert_eq!(Frame::decode(&bytes[..=at]), Err(NotAFrame), "byte {at}");
+            assert_eq!(Frame::decode(&bytes), Err(NotAFrame), "byte {at}");
+        }
+        assert_eq!(Frame::decode(&[3, 0]), Err(NotAFrame));
+    }
+
+    #[test]
     fn a_long_text_is_cut_at_a_character() {
         let text = "ä".repeat(MAX_FRAME);
         let bytes = record(text.clone()).encode();
@@ -289,6 +305,7 @@ mod tests {
                 let whole = bytes.len() as u16;
                 bytes[0..2].copy_from_slice(&whole.to_le_bytes());
                 bytes[2] = bytes[2] % CONFIRMED + 1;
+                bytes[3] = 0;
                 let _ = Frame::decode(&bytes);
             }
         }

@@ -10,6 +10,10 @@ pub const MAX_JOB_ID: usize = 255;
 pub(super) const HELLO_MAGIC: [u8; 8] = *b"\x93LIBRING";
 const HELLO_FIXED: usize = 72;
 
+/// Byte orders of data.
+const LITTLE: u8 = 1;
+const BIG: u8 = 2;
+
 /// A hello's flag: its sender has a shared secret.
 pub const HAS_SECRET: u32 = 1 << 31;
 
@@ -79,7 +83,7 @@ impl Hello {
         out.extend_from_slice(&self.versions.0.to_le_bytes());
         out.extend_from_slice(&self.versions.1.to_le_bytes());
         out.extend_from_slice(&((HELLO_FIXED + self.job_id.len()) as u16).to_le_bytes());
-        let order = if self.little_endian { 1 } else { 2 };
+        let order = if self.little_endian { LITTLE } else { BIG };
         out.extend_from_slice(&[self.kind as u8, order, self.answer as u8, self.job_id.len() as u8]);
         for number in [self.lane, self.lanes, 0] {
             out.extend_from_slice(&number.to_le_bytes());
@@ -109,14 +113,15 @@ impl Hello {
     /// told as soon as it is there.
     pub fn decode(bytes: &[u8]) -> Result<Option<Hello>, NotAHello> {
         let magic = bytes.len().min(HELLO_MAGIC.len());
-        if bytes[..magic] != HELLO_MAGIC[..magic] {
-            return Err(NotAHello);
-        }
-        if bytes.len() < HELLO_FIXED {
-            return Ok(None);
-        }
         let whole = Hello::len(bytes);
-        if usize::from(u16_at(bytes, 12)) != whole {
+        let fits = |at: usize, is_right: fn(u8) -> bool| bytes.get(at).is_none_or(|byte| is_right(*byte));
+        let is_hello = bytes[..magic] == HELLO_MAGIC[..magic]
+            && fits(14, |kind| link_kind(kind).is_some())
+            && fits(15, |order| [LITTLE, BIG].contains(&order))
+            && fits(16, |number| answer(number).is_some())
+            && (bytes.len() <= 17 || usize::from(u16_at(bytes, 12)) == whole)
+            && [22, 23].into_iter().all(|reserved| fits(reserved, |byte| byte == 0));
+        if !is_hello {
             return Err(NotAHello);
         }
         if bytes.len() < whole {
@@ -125,7 +130,7 @@ impl Hello {
         Ok(Some(Hello {
             versions: (u16_at(bytes, 8), u16_at(bytes, 10)),
             kind: link_kind(bytes[14]).ok_or(NotAHello)?,
-            little_endian: bytes[15] == 1,
+            little_endian: bytes[15] == LITTLE,
             answer: answer(bytes[16]).ok_or(NotAHello)?,
             lane: u16_at(bytes, 18),
             lanes: u16_at(bytes, 20),
@@ -173,6 +178,21 @@ mod tests {
             nonce: [2; 16],
             job_id,
         }
+    }
+
+    #[test]
+    fn a_wrong_byte_is_told_as_soon_as_it_is_there() {
+        let bytes = hello(b"job".to_vec()).encode();
+        let places = [(0, 0), (7, 0), (14, 0), (14, 6), (15, 0), (15, 3), (16, 7), (17, 4), (22, 1), (23, 1)];
+        for (at, wrong) in places {
+            let mut bytes = bytes.clone();
+            bytes[at] = wrong;
+            assert_eq!(Hello::decode(&bytes[..at]), Ok(None), "before byte {at}");
+            assert_eq!(Hello::decode(&bytes[..=at]), Err(NotAHello), "byte {at}");
+            assert_eq!(Hello::decode(&bytes), Err(NotAHello), "byte {at}");
+        }
+        let big = Hello { little_endian: false, ..hello(Vec::new()) };
+        assert_eq!(Hello::decode(&big.encode()), Ok(Some(big)));
     }
 
     proptest! {

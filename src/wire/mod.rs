@@ -58,7 +58,7 @@
 //! | 36 | 4 | status of the last refused call |
 //! | 40 | 8 | sequence of the last refused call, 0 if there was none |
 //!
-//! A control frame begins with its length (2 bytes), its kind (1) and a reserved byte; the rest is
+//! A control frame begins with its length (2 bytes), its kind (1) and a reserved byte, 0; the rest is
 //! the kind's own: see `control.rs` and, for what is told while the ring forms, `gossip.rs`.
 
 mod call;

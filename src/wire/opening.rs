@@ -50,19 +50,25 @@ impl Guarded {
         out
     }
 
+    /// Of bytes that have a kind behind the magic.
     fn decode(bytes: &[u8]) -> Result<Option<Guarded>, NotAHello> {
-        if usize::from(u16_at(bytes, 12)) != GUARDED {
+        let kind = bytes[KIND];
+        // A challenge has its nonce behind the reserved byte, the others nothing.
+        let zeros = if kind == CHALLENGE { KIND + 1..HEAD } else { KIND + 1..GUARDED };
+        let is_guarded = usize::from(u16_at(bytes, 12)) == GUARDED
+            && (CHALLENGE..=REFUSED).contains(&kind)
+            && zeros.into_iter().all(|at| bytes.get(at).is_none_or(|byte| *byte == 0));
+        if !is_guarded {
             return Err(NotAHello);
         }
         if bytes.len() < GUARDED {
             return Ok(None);
         }
-        match bytes[KIND] {
-            CHALLENGE => Ok(Some(Guarded::Challenge(array_at(bytes, HEAD)))),
-            NO_SECRET => Ok(Some(Guarded::NoSecret)),
-            REFUSED => Ok(Some(Guarded::Refused)),
-            _ => Err(NotAHello),
-        }
+        Ok(Some(match kind {
+            CHALLENGE => Guarded::Challenge(array_at(bytes, HEAD)),
+            NO_SECRET => Guarded::NoSecret,
+            _ => Guarded::Refused,
+        }))
     }
 }
 
@@ -86,12 +92,11 @@ impl Opening {
     /// Reads a message from the first bytes of a stream; None while more are needed. A wrong byte is
     /// told as soon as it is there.
     pub fn decode(bytes: &[u8]) -> Result<Option<Opening>, NotAHello> {
-        let hello = Hello::decode(bytes);
         match bytes.get(KIND) {
-            Some(CHALLENGE..) if bytes.len() >= HEAD && bytes.starts_with(&HELLO_MAGIC) => {
+            Some(CHALLENGE..) if bytes.starts_with(&HELLO_MAGIC) => {
                 Ok(Guarded::decode(bytes)?.map(Opening::Guarded))
             }
-            _ => Ok(hello?.map(Opening::Hello)),
+            _ => Ok(Hello::decode(bytes)?.map(Opening::Hello)),
         }
     }
 }
@@ -113,10 +118,15 @@ mod tests {
             }
             assert_eq!(Opening::wanted(&bytes), 0);
             assert_eq!(Opening::decode(&bytes), Ok(Some(Opening::Guarded(word))));
-            for (at, wrong) in [(0, 0), (12, 33), (14, 0x83), (14, 0xff)] {
+            let of_challenge = [(0, 0), (12, 33), (14, 0x83), (14, 0xff), (15, 1)];
+            let of_others = [(16, 1), (31, 1)];
+            let others = if matches!(word, Guarded::Challenge(_)) { &[][..] } else { &of_others };
+            for (at, wrong) in of_challenge.iter().chain(others) {
                 let mut bytes = bytes.clone();
-                bytes[at] = wrong;
-                assert_eq!(Opening::decode(&bytes), Err(NotAHello));
+                bytes[*at] = *wrong;
+                // The length is told with the kind.
+                assert_eq!(Opening::decode(&bytes[..(*at).max(14) + 1]), Err(NotAHello), "byte {at}");
+                assert_eq!(Opening::decode(&bytes), Err(NotAHello), "byte {at}");
             }
         }
     }
