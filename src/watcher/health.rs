@@ -357,12 +357,8 @@ impl Health {
     /// What the watcher polls, and until when at most.
     pub fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
         let mut state = self.state();
-        let interest = |write| Interest { read: true, write };
-        entries.push(PollEntry::new(self.bell.descriptor(), interest(false)));
-        for link in state.links.iter().flatten() {
-            let entry = link.descriptor().map(|d| PollEntry::new(d, interest(link.wants_to_send())));
-            entries.extend(entry);
-        }
+        entries.push(PollEntry::new(self.bell.descriptor(), Interest { read: true, write: false }));
+        entries.extend(state.links.iter().flatten().filter_map(Control::waits));
         self.settle(&mut state)
     }
 
