@@ -305,13 +305,17 @@ impl Health {
     /// At a deadline: reads the control links, and sees to it that the roll is fresh and has had its
     /// time.
     pub fn consult(&self) {
+        drop(self.state_with_ripe_roll());
+    }
+
+    fn state_with_ripe_roll(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         loop {
             self.read(&mut state);
             let now = Instant::now();
             match state.spread.roll().ripens(now) {
-                _ if state.failing_since.is_some() => return,
-                Some(Duration::ZERO) => return,
+                _ if state.failing_since.is_some() => return state,
+                Some(Duration::ZERO) => return state,
                 Some(left) => state = self.wait(state, left),
                 None => {
                     state.spread.call_roll(now);
@@ -332,7 +336,9 @@ impl Health {
     }
 
     fn judge(&self, judge: impl FnOnce(&Jury<'_>) -> Verdict) -> Verdict {
-        let state = self.state();
+        // Another rank may have begun a round since this one consulted the last, to which nobody has
+        // answered yet.
+        let state = self.state_with_ripe_roll();
         judge(&Jury { rank: self.peers.rank, answers: state.spread.roll().answers() })
     }
 
@@ -365,5 +371,54 @@ impl Health {
     /// The watcher has woken: what rang so far is heard.
     pub fn clear_bell(&self) {
         self.bell.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::FrameLink;
+    use crate::sys;
+    use crate::wire::{Frame, Kind, Presence};
+    use std::net::{TcpListener, TcpStream};
+
+    fn connected() -> [TcpLink; 2] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let theirs = listener.accept().unwrap().0;
+        [ours, theirs].map(|socket| TcpLink::new(socket.into()).unwrap())
+    }
+
+    /// Rank 0 of two, and what rank 1 has of the link to it.
+    fn rank_and_peer() -> (Health, FrameLink) {
+        let [ours, theirs] = connected();
+        let peers = Peers { rank: 0, size: 2, addresses: None };
+        (Health::new(peers, vec![ours], Signals::new().unwrap()).unwrap(), FrameLink::new(theirs))
+    }
+
+    fn await_frame(peer: &mut FrameLink, wanted: &Frame) {
+        while peer.read().unwrap().as_ref() != Some(wanted) {
+            let arrived = sys::poll(&mut [peer.waits().unwrap()], Some(Duration::from_secs(10)));
+            assert!(arrived.unwrap(), "{wanted:?} does not come");
+        }
+    }
+
+    #[test]
+    fn a_roll_that_another_rank_calls_before_the_verdict_has_its_time() {
+        let (health, mut peer) = rank_and_peer();
+        let call = CallHeader::new(Kind::Barrier, 1);
+        let answer = |round| Frame::Present { round, rank: 1, presence: Presence::default() };
+        health.enter(call);
+        health.call_roll();
+        await_frame(&mut peer, &Frame::RollCall { round: 1 });
+        peer.send(&answer(1));
+        health.consult();
+        peer.send(&Frame::RollCall { round: 2 });
+        while health.state().spread.roll().answers()[1].is_some() {
+            health.attend();
+        }
+        peer.send(&answer(2));
+        let verdict = health.judge_collective(&call);
+        assert_eq!(verdict.text, "rank 1 is in no call, its last was call 0, and has not made call 1");
     }
 }
