@@ -222,8 +222,8 @@ impl Health {
         self.act(|spread| spread.learn(Error { detected_by, ..error }, None));
     }
 
-    /// Fails the group at this rank's own wish, unless it has failed. Waits for nothing: what this
-    /// rank does itself comes first here.
+    /// Fails the group at this rank's own wish, unless it has failed, and ends what runs. Waits for
+    /// nothing: what this rank does itself comes first here.
     pub fn abort(&self) {
         let mut state = self.state();
         let (at, sequence) = state.spread.at();
@@ -235,6 +235,8 @@ impl Health {
             state.spread.verdict().map(|first| self.settled.set(first));
         }
         drop(state);
+        // Of a group that had failed, what is still in its grace.
+        self.stop.raise();
         self.announce();
     }
 
@@ -420,5 +422,15 @@ mod tests {
         peer.send(&answer(2));
         let verdict = health.judge_collective(&call);
         assert_eq!(verdict.text, "rank 1 is in no call, its last was call 0, and has not made call 1");
+    }
+    #[test]
+    fn an_abort_ends_what_is_in_its_grace() {
+        let (health, _peer) = rank_and_peer();
+        health.enter(CallHeader::new(Kind::Barrier, 1));
+        let lost = health.fail(Error::new(Status::PeerLost, "on purpose").at_rank(1));
+        assert!(!health.stop.is_raised());
+        health.abort();
+        assert!(health.stop.is_raised());
+        assert_eq!(health.failure(), Some(&lost));
     }
 }
