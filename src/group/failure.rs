@@ -26,6 +26,10 @@ impl Group {
         match fault {
             Fault::Ended { link, error } => self.ended((call.side)(link), &error, call),
             Fault::Stopped => self.health.settled().unwrap_or_else(|| self.destroyed(call)),
+            // A failure that is known explains the wait: a deadline that ends beside it is no news.
+            Fault::Stalled { .. } => {
+                self.health.settled().unwrap_or_else(|| self.health.fail(self.stalled(call)))
+            }
             fault => self.health.fail(self.explain(fault, call)),
         }
     }
