@@ -66,7 +66,7 @@ impl Group {
             }
             Fault::Stalled { .. } => self.stalled(call),
             Fault::System(error) => {
-                let text = format!("waiting for the neighbours: {}", os_words(&error));
+                let text = format!("rank {}, waiting for its neighbours: {}", peers.rank, os_words(&error));
                 told(Status::System, &call.header, &text).at_rank(peers.rank).with_os(&error)
             }
             Fault::Ended { error, .. } => told(Status::Internal, &call.header, &os_words(&error)),

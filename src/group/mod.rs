@@ -87,7 +87,7 @@ impl Group {
     fn start_watcher(self: &Arc<Group>, door: Door) -> Result<()> {
         let duties = Watching { group: Arc::downgrade(self), door: Some(door) };
         let started = watcher::start(self.health.clone(), Box::new(duties));
-        let thread = started.map_err(|error| self.health.fail(refused("starting a thread", &error)))?;
+        let thread = started.map_err(|error| self.host_refused("starting a thread", &error))?;
         *lock(&self.watcher) = Some(thread);
         Ok(())
     }
@@ -143,6 +143,12 @@ impl Group {
         let first = self.health.fail(Error::new(Status::Internal, text).at_rank(self.rank()));
         self.close_data_links();
         first
+    }
+
+    /// Fails the group, which stands, by what this host alone refuses.
+    fn host_refused(&self, what: &str, error: &std::io::Error) -> Error {
+        let rank = self.rank();
+        self.health.fail(refused(&format!("rank {rank}, {what}"), error).at_rank(rank))
     }
 
     /// Lets a call in; what follows it is [`Group::leave`].
