@@ -102,6 +102,7 @@ impl FrameLink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Error, Status};
     use crate::sys;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
@@ -158,17 +159,21 @@ mod tests {
 
     #[test]
     fn what_the_socket_does_not_take_is_kept_in_order() {
-        let (link, peer) = connected();
-        let (mut link, mut other) = (link, FrameLink::new(TcpLink::new(peer.into()).unwrap()));
+        let long = |sequence| {
+            let error = Error::new(Status::System, "as long as a frame may be ".repeat(70));
+            Frame::record(&Error { sequence, ..error }, 1)
+        };
+        let (mut link, peer) = connected();
+        let mut other = FrameLink::new(TcpLink::new(peer.into()).unwrap());
         let mut sent = 0;
-        while link.unsent() == 0 {
-            link.send(&goodbye(sent));
+        // More than the link takes at once when there is room again.
+        while link.unsent() < 4 << 20 {
+            link.send(&long(sent));
             sent += 1;
         }
-        link.send(&goodbye(sent));
-        for rank in 0..=sent {
+        for sequence in 0..sent {
             link.flush();
-            assert_eq!(next(&mut other), goodbye(rank));
+            assert_eq!(next(&mut other), long(sequence));
         }
         assert_eq!(link.unsent(), 0);
     }
