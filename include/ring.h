@@ -578,16 +578,15 @@ size_t ring_group_last_error(const ring_group_t *group, char *buf, size_t len);
 
 /**
  * Tells whether and how the group has failed, also between calls: a failure anywhere in the ring is
- * known here within moments, a silent host's after some 20 s. The caller sets out->struct_size; the smaller of it
- * and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
+ * known here within moments, a silent host's after some 20 s. The caller sets out->struct_size; the
+ * smaller of it and the library's own size is written, what is beyond is zeroed. Any thread; never
+ * blocks.
  *
  * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
  * ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a
  * callback or in a forked child.
  */
-RING_NODISCARD
-ring_status_t ring_group_failure(const ring_group_t *group,
-                                 ring_failure_t *out);
+RING_NODISCARD ring_status_t ring_group_failure(const ring_group_t *group, ring_failure_t *out);
 
 /**
  * Sets up a configuration: zeroes struct_size bytes, then sets struct_size and rank (-1). Call it

@@ -9,6 +9,7 @@ pub mod dtype;
 pub mod engine;
 pub mod error;
 pub mod ffi;
+pub mod frames;
 pub mod group;
 pub mod kernels;
 pub mod link;

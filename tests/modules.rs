@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 const LEAVES: [&str; 5] = ["dtype", "error", "log", "memory", "panics"];
 
 /// What each module may know besides the leaves.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("ffi", &["group", "bootstrap"]),
     ("group", &["bootstrap", "watcher", "engine", "plan", "kernels", "wire", "link", "sys"]),
     ("engine", &["plan", "kernels", "wire", "link", "sys"]),
-    ("bootstrap", &["wire", "link", "sys"]),
-    ("watcher", &["wire", "link", "sys"]),
+    ("bootstrap", &["frames", "wire", "link", "sys"]),
+    ("watcher", &["frames", "wire", "link", "sys"]),
+    ("frames", &["wire", "link", "sys"]),
     ("plan", &[]),
     ("kernels", &[]),
     ("link", &["sys"]),

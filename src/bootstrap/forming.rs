@@ -295,8 +295,7 @@ impl Forming<'_> {
         let active = if self.dials[0].is_done() { &self.dials[..] } else { &self.dials[..1] };
         let dials: Vec<_> = active.iter().filter_map(|dial| dial.waits(&mut add)).collect();
         let controls = self.control.iter().chain(&self.visitors.control);
-        let waits = controls.filter_map(Control::waits);
-        entries.extend(waits.map(|(descriptor, interest)| PollEntry::new(descriptor, interest)));
+        entries.extend(controls.filter_map(Control::waits));
         let others = [self.deadline, self.held_until(), self.visitors.next_wake()];
         let ends = rivals.into_iter().chain(dials).chain(others.into_iter().flatten());
         let next = ends.filter(|end| *end > now).min().map_or(TURN, |end| (end - now).min(TURN));
@@ -335,7 +334,7 @@ impl Forming<'_> {
         let record = self.heard.take().unwrap_or(own);
         self.flood(Some(record));
         let controls = self.control.take().into_iter().chain(self.visitors.control.take());
-        control::part(controls.collect());
+        control::part(controls);
     }
 }
 

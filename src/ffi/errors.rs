@@ -57,8 +57,9 @@ pub unsafe extern "C" fn ring_group_last_error(
 }
 
 /// Tells whether and how the group has failed, also between calls: a failure anywhere in the ring is
-/// known here within moments, a silent host's after some 20 s. The caller sets out->struct_size; the smaller of it
-/// and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
+/// known here within moments, a silent host's after some 20 s. The caller sets out->struct_size; the
+/// smaller of it and the library's own size is written, what is beyond is zeroed. Any thread; never
+/// blocks.
 ///
 /// RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
 /// ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a

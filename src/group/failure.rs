@@ -26,6 +26,10 @@ impl Group {
         match fault {
             Fault::Ended { link, error } => self.ended((call.side)(link), &error, call),
             Fault::Stopped => self.health.settled().unwrap_or_else(|| self.destroyed(call)),
+            // A failure that is known explains the wait: a deadline that ends beside it is no news.
+            Fault::Stalled { .. } => {
+                self.health.settled().unwrap_or_else(|| self.health.fail(self.stalled(call)))
+            }
             fault => self.health.fail(self.explain(fault, call)),
         }
     }
@@ -62,7 +66,7 @@ impl Group {
             }
             Fault::Stalled { .. } => self.stalled(call),
             Fault::System(error) => {
-                let text = format!("waiting for the neighbours: {}", os_words(&error));
+                let text = format!("rank {}, waiting for its neighbours: {}", peers.rank, os_words(&error));
                 told(Status::System, &call.header, &text).at_rank(peers.rank).with_os(&error)
             }
             Fault::Ended { error, .. } => told(Status::Internal, &call.header, &os_words(&error)),

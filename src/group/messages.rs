@@ -7,7 +7,7 @@ use super::failure::Running;
 use super::turns::{Turn, Turns};
 use super::{Group, lock, try_lock};
 use crate::engine::{Engine, Observer, Route, Task, Traffic};
-use crate::error::{Error, Result, Status, os_words};
+use crate::error::{Error, Result, Status};
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Buffer, Flow, Plan, Span};
@@ -169,12 +169,10 @@ impl Group {
             let received = match receiving.map(|thread| thread.join()) {
                 Ok(Ok(received)) => received,
                 Ok(Err(_)) => {
-                    Err(self.health.fail(Error::new(Status::Internal, "a receiving thread panicked")))
+                    let text = "a receiving thread panicked";
+                    Err(self.health.fail(Error::new(Status::Internal, text).at_rank(self.rank())))
                 }
-                Err(error) => {
-                    let text = format!("starting a thread: {}", os_words(&error));
-                    Err(self.health.fail(Error::new(Status::System, text).with_os(&error)))
-                }
+                Err(error) => Err(self.host_refused("starting a thread", &error)),
             };
             sent.and(received)
         })

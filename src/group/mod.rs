@@ -16,10 +16,9 @@ use std::time::{Duration, Instant};
 use crate::bootstrap::config::Config;
 use crate::bootstrap::{self, Door, Neighbour};
 use crate::error::{Error, Result, Status, os_words};
-use crate::link::{Link, TcpLink};
+use crate::link::{Link, TcpLink, linger};
 use crate::log;
-use crate::memory::Region;
-use crate::sys::{self, Interest, PollEntry, fork};
+use crate::sys::{PollEntry, fork};
 use crate::watcher::{self, Duties, Health, Peers, Signals};
 
 use calls::{Entered, Running};
@@ -89,7 +88,7 @@ impl Group {
     fn start_watcher(self: &Arc<Group>, door: Door) -> Result<()> {
         let duties = Watching { group: Arc::downgrade(self), door: Some(door) };
         let started = watcher::start(self.health.clone(), Box::new(duties));
-        let thread = started.map_err(|error| self.health.fail(refused("starting a thread", &error)))?;
+        let thread = started.map_err(|error| self.host_refused("starting a thread", &error))?;
         *lock(&self.watcher) = Some(thread);
         Ok(())
     }
@@ -145,6 +144,12 @@ impl Group {
         let first = self.health.fail(Error::new(Status::Internal, text).at_rank(self.rank()));
         self.close_data_links();
         first
+    }
+
+    /// Fails the group, which stands, by what this host alone refuses.
+    fn host_refused(&self, what: &str, error: &std::io::Error) -> Error {
+        let rank = self.rank();
+        self.health.fail(refused(&format!("rank {rank}, {what}"), error).at_rank(rank))
     }
 
     /// Lets a call in; what follows it is [`Group::leave`].
@@ -247,35 +252,5 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
-    }
-}
-
-/// Ends the links' sending sides, and reads until the peers have ended theirs: closing a socket
-/// with unread input would reset it, and destroy what was sent on it.
-fn linger(mut links: Vec<Box<dyn Link>>, at_most: Duration) {
-    const DISCARD_BYTES: usize = 64 << 10;
-    let deadline = Instant::now() + at_most;
-    let mut discarded = vec![0; DISCARD_BYTES];
-    links.iter_mut().for_each(|link| link.finish());
-    loop {
-        links.retain_mut(|link| {
-            loop {
-                match link.receive(Region::from_slice(&mut discarded)) {
-                    Ok(0) => return true,
-                    Ok(_) => {}
-                    Err(_) => return false,
-                }
-            }
-        });
-        let left = deadline.saturating_duration_since(Instant::now());
-        if links.is_empty() || left.is_zero() {
-            return;
-        }
-        let read = Interest { read: true, write: false };
-        let descriptors = links.iter().filter_map(|link| link.descriptor());
-        let mut entries: Vec<_> = descriptors.map(|descriptor| PollEntry::new(descriptor, read)).collect();
-        if sys::poll(&mut entries, Some(left)).is_err() {
-            return;
-        }
     }
 }

@@ -1,6 +1,9 @@
 //! A byte stream to one peer that never blocks.
 
+mod linger;
 mod tcp;
+
+pub use linger::linger;
 pub use tcp::{TcpLink, close_at_once};
 
 #[cfg(test)]

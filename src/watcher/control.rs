@@ -1,10 +1,10 @@
-//! A control link: whole frames over one TCP connection.
+//! A control link of a running group.
 
 use std::io;
-use std::os::fd::RawFd;
 
-use crate::link::{Link, TcpLink};
-use crate::memory::Region;
+use crate::frames::FrameLink;
+use crate::link::TcpLink;
+use crate::sys::PollEntry;
 use crate::wire::{Frame, MAX_FRAME};
 
 /// Roll calls and answers that a peer may be sent before it says anything. What a stopped process
@@ -12,11 +12,10 @@ use crate::wire::{Frame, MAX_FRAME};
 /// host. The smallest receive buffer of a common system is four times as large.
 const UNANSWERED: usize = 32 << 10;
 
-/// A link to a neighbour for frames. It never blocks: what the socket doesn't take waits here.
+/// A link to a neighbour for frames.
 pub struct Control {
-    link: TcpLink,
-    unsent: Vec<u8>,
-    /// Bytes sent since the peer last sent any.
+    frames: FrameLink,
+    /// Bytes sent since the peer's last frame.
     unanswered: usize,
 }
 
@@ -24,7 +23,7 @@ impl Control {
     /// Takes over a link, and has the system watch it: see [`TcpLink::keep_alive`].
     pub fn new(link: TcpLink) -> io::Result<Control> {
         link.keep_alive()?;
-        Ok(Control { link, unsent: Vec::new(), unanswered: 0 })
+        Ok(Control { frames: FrameLink::new(link), unanswered: 0 })
     }
 
     /// Sends a frame, or keeps it until the link takes it. That the peer has gone is learnt by
@@ -33,71 +32,33 @@ impl Control {
         let is_roll = matches!(frame, Frame::RollCall { .. } | Frame::Present { .. });
         // A round's answers from all ranks may pass before the first comes the other way.
         let room = UNANSWERED + ranks * MAX_FRAME / 4;
-        if is_roll && (self.unanswered > room || self.unsent.len() > room) {
+        if is_roll && (self.unanswered > room || self.frames.unsent() > room) {
             return;
         }
-        let bytes = frame.encode();
-        self.unanswered += bytes.len();
-        self.unsent.extend_from_slice(&bytes);
-        self.flush();
+        self.unanswered += self.frames.send(frame);
     }
 
     /// Sends what had to wait.
     pub fn flush(&mut self) {
-        while !self.unsent.is_empty() {
-            match self.link.send(&[Region::from_slice(&mut self.unsent)]) {
-                Ok(0) => return,
-                Ok(sent) => drop(self.unsent.drain(..sent)),
-                Err(_) => self.unsent.clear(),
-            }
-        }
+        self.frames.flush();
     }
 
     /// The next frame that has arrived whole.
     pub fn read(&mut self) -> io::Result<Option<Frame>> {
-        loop {
-            let before = self.link.buffered();
-            if let Some(frame) = self.decode()? {
-                return Ok(Some(frame));
-            }
-            self.link.peek(before + 1)?;
-            if self.link.buffered() == before {
-                return Ok(None);
-            }
+        let frame = self.frames.read()?;
+        if frame.is_some() {
             self.unanswered = 0;
         }
-    }
-
-    /// Takes a frame from what is buffered.
-    fn decode(&mut self) -> io::Result<Option<Frame>> {
-        let buffered = self.link.buffered().min(MAX_FRAME);
-        if buffered == 0 {
-            return Ok(None);
-        }
-        let mut bytes = [0; MAX_FRAME];
-        Region::from_slice(&mut bytes[..buffered]).copy_from(self.link.peek(1)?.part(0, buffered));
-        match Frame::decode(&bytes[..buffered]) {
-            Ok(Some((frame, used))) => {
-                self.link.consume(used);
-                Ok(Some(frame))
-            }
-            Ok(None) => Ok(None),
-            Err(_) => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
-
-    /// Whether frames wait to be sent.
-    pub fn wants_to_send(&self) -> bool {
-        !self.unsent.is_empty()
+        Ok(frame)
     }
 
     /// What to poll.
-    pub fn descriptor(&self) -> Option<RawFd> {
-        self.link.descriptor()
+    pub fn waits(&self) -> Option<PollEntry> {
+        self.frames.waits()
     }
 
     /// The link itself, to be closed.
     pub fn into_link(self) -> TcpLink {
-        self.link
+        self.frames.into_link()
     }
 }

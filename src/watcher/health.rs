@@ -222,8 +222,8 @@ impl Health {
         self.act(|spread| spread.learn(Error { detected_by, ..error }, None));
     }
 
-    /// Fails the group at this rank's own wish, unless it has failed. Waits for nothing: what this
-    /// rank does itself comes first here.
+    /// Fails the group at this rank's own wish, unless it has failed, and ends what runs. Waits for
+    /// nothing: what this rank does itself comes first here.
     pub fn abort(&self) {
         let mut state = self.state();
         let (at, sequence) = state.spread.at();
@@ -235,6 +235,8 @@ impl Health {
             state.spread.verdict().map(|first| self.settled.set(first));
         }
         drop(state);
+        // Of a group that had failed, what is still in its grace.
+        self.stop.raise();
         self.announce();
     }
 
@@ -305,13 +307,17 @@ impl Health {
     /// At a deadline: reads the control links, and sees to it that the roll is fresh and has had its
     /// time.
     pub fn consult(&self) {
+        drop(self.state_with_ripe_roll());
+    }
+
+    fn state_with_ripe_roll(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         loop {
             self.read(&mut state);
             let now = Instant::now();
             match state.spread.roll().ripens(now) {
-                _ if state.failing_since.is_some() => return,
-                Some(Duration::ZERO) => return,
+                _ if state.failing_since.is_some() => return state,
+                Some(Duration::ZERO) => return state,
                 Some(left) => state = self.wait(state, left),
                 None => {
                     state.spread.call_roll(now);
@@ -332,7 +338,9 @@ impl Health {
     }
 
     fn judge(&self, judge: impl FnOnce(&Jury<'_>) -> Verdict) -> Verdict {
-        let state = self.state();
+        // Another rank may have begun a round since this one consulted the last, to which nobody has
+        // answered yet.
+        let state = self.state_with_ripe_roll();
         judge(&Jury { peers: &self.peers, answers: state.spread.roll().answers() })
     }
 
@@ -357,17 +365,72 @@ impl Health {
     /// What the watcher polls, and until when at most.
     pub fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
         let mut state = self.state();
-        let interest = |write| Interest { read: true, write };
-        entries.push(PollEntry::new(self.bell.descriptor(), interest(false)));
-        for link in state.links.iter().flatten() {
-            let entry = link.descriptor().map(|d| PollEntry::new(d, interest(link.wants_to_send())));
-            entries.extend(entry);
-        }
+        entries.push(PollEntry::new(self.bell.descriptor(), Interest { read: true, write: false }));
+        entries.extend(state.links.iter().flatten().filter_map(Control::waits));
         self.settle(&mut state)
     }
 
     /// The watcher has woken: what rang so far is heard.
     pub fn clear_bell(&self) {
         self.bell.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::FrameLink;
+    use crate::sys;
+    use crate::wire::{Frame, Kind, Presence};
+    use std::net::{TcpListener, TcpStream};
+
+    fn connected() -> [TcpLink; 2] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let theirs = listener.accept().unwrap().0;
+        [ours, theirs].map(|socket| TcpLink::new(socket.into()).unwrap())
+    }
+
+    /// Rank 0 of two, and what rank 1 has of the link to it.
+    fn rank_and_peer() -> (Health, FrameLink) {
+        let [ours, theirs] = connected();
+        let peers = Peers { rank: 0, size: 2, addresses: None };
+        (Health::new(peers, vec![ours], Signals::new().unwrap()).unwrap(), FrameLink::new(theirs))
+    }
+
+    fn await_frame(peer: &mut FrameLink, wanted: &Frame) {
+        while peer.read().unwrap().as_ref() != Some(wanted) {
+            let arrived = sys::poll(&mut [peer.waits().unwrap()], Some(Duration::from_secs(10)));
+            assert!(arrived.unwrap(), "{wanted:?} does not come");
+        }
+    }
+
+    #[test]
+    fn a_roll_that_another_rank_calls_before_the_verdict_has_its_time() {
+        let (health, mut peer) = rank_and_peer();
+        let call = CallHeader::new(Kind::Barrier, 1);
+        let answer = |round| Frame::Present { round, rank: 1, presence: Presence::default() };
+        health.enter(call);
+        health.call_roll();
+        await_frame(&mut peer, &Frame::RollCall { round: 1 });
+        peer.send(&answer(1));
+        health.consult();
+        peer.send(&Frame::RollCall { round: 2 });
+        while health.state().spread.roll().answers()[1].is_some() {
+            health.attend();
+        }
+        peer.send(&answer(2));
+        let verdict = health.judge_collective(&call);
+        assert_eq!(verdict.text, "rank 1 is in no call, its last was call 0, and has not made call 1");
+    }
+    #[test]
+    fn an_abort_ends_what_is_in_its_grace() {
+        let (health, _peer) = rank_and_peer();
+        health.enter(CallHeader::new(Kind::Barrier, 1));
+        let lost = health.fail(Error::new(Status::PeerLost, "on purpose").at_rank(1));
+        assert!(!health.stop.is_raised());
+        health.abort();
+        assert!(health.stop.is_raised());
+        assert_eq!(health.failure(), Some(&lost));
     }
 }

@@ -40,6 +40,8 @@ pub fn start(health: Arc<Health>, duties: Box<dyn Duties>) -> io::Result<JoinHan
     sys::spawn("ring-watcher", move || {
         if let Err(text) = panics::caught(|| watch(&health, duties)) {
             health.report(Error::new(Status::Internal, text).at_rank(health.peers().rank));
+            // Nobody else ends what runs when its grace is over.
+            health.stop.raise();
         }
     })
 }
