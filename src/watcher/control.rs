@@ -32,7 +32,7 @@ impl Control {
     pub fn send(&mut self, frame: &Frame, ranks: usize) {
         let is_roll = matches!(frame, Frame::RollCall { .. } | Frame::Present { .. });
         // A round's answers from all ranks may pass before the first comes the other way.
-        if is_roll && self.unanswered > UNANSWERED + ranks * MAX_FRAME / 4 {
+        if is_roll && self.unanswered.max(self.unsent.len()) > UNANSWERED + ranks * MAX_FRAME / 4 {
             return;
         }
         let bytes = frame.encode();
@@ -88,6 +88,12 @@ impl Control {
     /// Whether frames wait to be sent.
     pub fn wants_to_send(&self) -> bool {
         !self.unsent.is_empty()
+    }
+
+    /// Bytes that wait to be sent.
+    #[cfg(test)]
+    pub fn unsent(&self) -> usize {
+        self.unsent.len()
     }
 
     /// What to poll.
