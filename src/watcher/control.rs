@@ -52,6 +52,12 @@ impl Control {
         Ok(frame)
     }
 
+    /// Bytes that wait to be sent.
+    #[cfg(test)]
+    pub fn unsent(&self) -> usize {
+        self.frames.unsent()
+    }
+
     /// What to poll.
     pub fn waits(&self) -> Option<PollEntry> {
         self.frames.waits()

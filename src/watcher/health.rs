@@ -27,6 +27,13 @@ const GRACE: Duration = Duration::from_millis(250);
 /// link's within this time, or the process is alive.
 const SETTLES: Duration = Duration::from_millis(250);
 
+/// At a deadline the roll is waited for no longer, even where rounds are called faster than they can be
+/// answered: a call may outlast its deadline by a second.
+const HEARING: Duration = Duration::from_millis(900);
+/// Frames that are read from a link before what came of them is sent and others have their turn: a
+/// peer that floods this rank must neither fill its memory nor hold up its calls.
+const FRAMES: usize = 64;
+
 /// A group's health as this rank knows it.
 pub struct Health {
     peers: Peers,
@@ -156,6 +163,7 @@ impl Health {
         for side in Side::BOTH {
             let Some(link) = &mut links[side as usize] else { continue };
             link.flush();
+            let mut frames = 0;
             loop {
                 match link.read() {
                     Ok(Some(frame)) => spread.hear(side, frame, Instant::now()),
@@ -165,6 +173,12 @@ impl Health {
                         links[side as usize] = None;
                         break;
                     }
+                }
+                frames += 1;
+                if frames == FRAMES {
+                    // What the link has buffered makes no descriptor ready.
+                    self.bell.wake();
+                    break;
                 }
             }
         }
@@ -311,12 +325,13 @@ impl Health {
     }
 
     fn state_with_ripe_roll(&self) -> MutexGuard<'_, State> {
+        let end = Instant::now() + HEARING;
         let mut state = self.state();
         loop {
             self.read(&mut state);
             let now = Instant::now();
             match state.spread.roll().ripens(now) {
-                _ if state.failing_since.is_some() => return state,
+                _ if state.failing_since.is_some() || now >= end => return state,
                 Some(Duration::ZERO) => return state,
                 Some(left) => state = self.wait(state, left),
                 None => {
@@ -374,6 +389,18 @@ impl Health {
     pub fn clear_bell(&self) {
         self.bell.clear();
     }
+
+    /// The latest round of the roll.
+    #[cfg(test)]
+    pub fn round(&self) -> u32 {
+        self.state().spread.roll().round()
+    }
+
+    /// Bytes that wait for the neighbours to take them.
+    #[cfg(test)]
+    pub fn unsent(&self) -> usize {
+        self.state().links.iter().flatten().map(Control::unsent).sum()
+    }
 }
 
 #[cfg(test)]
@@ -394,7 +421,7 @@ mod tests {
     /// Rank 0 of two, and what rank 1 has of the link to it.
     fn rank_and_peer() -> (Health, FrameLink) {
         let [ours, theirs] = connected();
-        let peers = Peers { rank: 0, size: 2, addresses: None };
+        let peers = Peers { rank: 0, size: 2, addresses: Vec::new() };
         (Health::new(peers, vec![ours], Signals::new().unwrap()).unwrap(), FrameLink::new(theirs))
     }
 

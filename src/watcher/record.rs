@@ -42,7 +42,8 @@ pub fn comes_before(one: &Error, other: &Error) -> bool {
 
 /// Whether `error` says that its detector found this rank's control link ended.
 fn accuses(error: &Error, rank: usize) -> Option<usize> {
-    (error.status == Status::PeerLost && error.rank == Some(rank)).then_some(error.detected_by?)
+    let accuser = error.detected_by.filter(|accuser| *accuser != rank)?;
+    (error.status == Status::PeerLost && error.rank == Some(rank)).then_some(accuser)
 }
 
 /// What a lost link looks like once both its ends are known to live: `error` accuses `rank`, which

@@ -31,9 +31,9 @@ impl Roll {
         (!young).then(|| self.round.wrapping_add(1))
     }
 
-    /// Begins a round that is newer than the latest; false for one that isn't.
+    /// Begins a round that is newer than the latest; false for one that isn't. Of two numbers the newer is
+    /// the one that is less than half of all numbers ahead, so that there is one after each.
     pub fn begin(&mut self, round: u32, now: Instant) -> bool {
-        // Numbers that wrap: newer is what lies less than half the circle ahead.
         if round.wrapping_sub(self.round) as i32 <= 0 {
             return false;
         }
@@ -60,6 +60,12 @@ impl Roll {
         }
         let complete = self.answers.iter().all(Option::is_some);
         Some(if complete { Duration::ZERO } else { PATIENCE.saturating_sub(age) })
+    }
+
+    /// The latest round's number.
+    #[cfg(test)]
+    pub fn round(&self) -> u32 {
+        self.round
     }
 
     /// By rank; None where nothing was heard.

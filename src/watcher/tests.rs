@@ -1,13 +1,16 @@
 //! Rings of ranks that only spread news, over links in memory.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::health::{Health, Signals};
 use super::peers::{Peers, Side};
 use super::spread::Spread;
 use super::verdict::Jury;
 use crate::error::{Error, Status};
+use crate::link::TcpLink;
 use crate::wire::{CallHeader, Frame, Kind, Message};
 
 struct Ring {
@@ -273,4 +276,52 @@ fn a_running_call_is_hopeless_only_by_its_own_failure() {
     assert!(rank.failure().is_none());
     rank.begin(Message { peer: 3, sends: true, header });
     assert!(rank.is_hopeless());
+}
+
+#[test]
+fn rounds_have_no_last_number() {
+    let mut rank = Spread::new(peers(0, 2));
+    let mut now = Instant::now();
+    for round in [i32::MAX as u32, u32::MAX - 1, u32::MAX] {
+        rank.hear(Side::Left, Frame::RollCall { round }, now);
+        assert!(rank.roll().ripens(now).is_some(), "{round} was no news");
+    }
+    rank.take_outbox();
+    now += Duration::from_secs(3);
+    rank.call_roll(now);
+    assert_eq!(rank.take_outbox()[0].1, Frame::RollCall { round: 0 });
+    rank.hear(Side::Left, Frame::RollCall { round: u32::MAX }, now);
+    assert!(rank.take_outbox().is_empty(), "an old round is called again");
+}
+
+/// A rank of two over sockets, and the other ends of its control links.
+fn watched() -> (Health, Vec<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let dial = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (links, ends) =
+        (0..2).map(|_| (TcpLink::new(dial().into()).unwrap(), listener.accept().unwrap().0)).unzip();
+    (Health::new(peers(0, 2), links, Signals::new().unwrap()).unwrap(), ends)
+}
+
+#[test]
+fn who_floods_a_rank_neither_fills_its_memory_nor_holds_up_its_calls() {
+    const ROUNDS: u32 = 200_000;
+    let (health, mut ends) = watched();
+    let rounds: Vec<_> = (1..=ROUNDS).flat_map(|round| Frame::RollCall { round }.encode()).collect();
+    let looks = std::thread::scope(|scope| {
+        // The ends stay open: to close them with the answers unread would take the rounds back.
+        let (first, second) = ends.split_at_mut(1);
+        scope.spawn(|| first[0].write_all(&rounds));
+        scope.spawn(|| second[0].write_all(&rounds));
+        let (mut looks, mut kept, start) = (0, 0, Instant::now());
+        while health.round() < ROUNDS && start.elapsed() < Duration::from_secs(60) {
+            health.attend();
+            kept = health.unsent().max(kept);
+            looks += 1;
+        }
+        assert!(kept < 256 << 10, "{kept} bytes wait for a peer that doesn't read");
+        looks
+    });
+    assert!(looks > 100, "{looks} looks at {ROUNDS} frames");
+    assert_eq!(health.round(), ROUNDS);
 }

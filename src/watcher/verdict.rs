@@ -168,10 +168,14 @@ impl Jury<'_> {
             let Some(Some(presence)) = self.answers.get(peer) else {
                 return self.silence().unwrap_or_else(|| self.nobody());
             };
-            if let Some((call, _)) = &presence.call
-                && self.late(rank, call).is_some()
-            {
-                return self.crossed(call).unwrap_or_else(|| self.nobody());
+            if let Some((call, _)) = &presence.call {
+                // The peer may come to the message once its collective has ended.
+                if let Some(verdict) = self.silence() {
+                    return verdict;
+                }
+                if self.late(rank, call).is_some() {
+                    return self.crossed(call).unwrap_or_else(|| self.nobody());
+                }
             }
             let meets = |m: &&Message| m.peer as usize == rank && m.sends != message.sends;
             if presence.messages.iter().any(|m| meets(&m)) {
@@ -348,5 +352,9 @@ mod tests {
         assert_eq!(on(&[sending(4, 1, false), sending(4, 2, true), None]), Some(2));
         assert_eq!(on(&[sending(4, 1, false), sending(4, 0, true), idle(4)]), None);
         assert_eq!(on(&[sending(4, 1, false), sending(4, 2, false), sending(4, 1, false)]), None);
+        // Rank 0 is in the collective, too, in another thread.
+        let both = Presence { messages: vec![message(1, false)], ..inside(17).unwrap() };
+        assert_eq!(on(&[Some(both.clone()), inside(17), None]), Some(2));
+        assert_eq!(on(&[Some(both), inside(17), inside(17)]), Some(1));
     }
 }
