@@ -377,7 +377,8 @@ typedef struct ring_failure {
    */
   ring_status_t status;
   /**
-   * The rank at fault, -1 if not known or if it takes two.
+   * The rank at fault, -1 if not known or if it takes two. With RING_STATUS_ABORTED it is the rank that
+   * aborted.
    */
   int32_t rank;
   /**
@@ -389,7 +390,8 @@ typedef struct ring_failure {
    */
   int32_t os_error;
   /**
-   * Number of the collective, or of the message in its pair; 0 between calls.
+   * Number of the collective ("call 17" in texts), or of the message from one rank to another, both
+   * from 1; 0 between calls.
    */
   uint64_t sequence;
 } ring_failure;
@@ -563,12 +565,13 @@ const char *ring_status_name(ring_status_t status);
 const char *ring_status_string(ring_status_t status);
 
 /**
- * Copies the text of this thread's last failure: one line that names the operation and its number,
- * the peer's rank and address, the OS error in words, and the first cause. Every call that fails
- * sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
+ * Copies the text of this thread's last failure: one line that names the call and its number (collectives
+ * are numbered from 1), the rank at fault and its address, the OS error in words, and the first cause.
+ * Every call that fails sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
  * character's end; returned is the full length without the NUL. A NULL buf counts as len 0.
  */
-size_t ring_last_error(char *buf, size_t len);
+size_t ring_last_error(char *buf,
+                       size_t len);
 
 /**
  * Copies the text of the group's failure, in the form of ring_last_error; empty while the group
@@ -578,15 +581,17 @@ size_t ring_group_last_error(const ring_group_t *group, char *buf, size_t len);
 
 /**
  * Tells whether and how the group has failed, also between calls: a failure anywhere in the ring is
- * known here within moments, a silent host's after some 20 s. The caller sets out->struct_size; the
- * smaller of it and the library's own size is written, what is beyond is zeroed. Any thread; never
- * blocks.
+ * known here within moments, a silent host's after some 20 s. What is returned is whether it could be
+ * told; how the group is stands in out->status. The caller sets out->struct_size; the smaller of it
+ * and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
  *
  * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
  * ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a
  * callback or in a forked child.
  */
-RING_NODISCARD ring_status_t ring_group_failure(const ring_group_t *group, ring_failure_t *out);
+RING_NODISCARD
+ring_status_t ring_group_failure(const ring_group_t *group,
+                                 ring_failure_t *out);
 
 /**
  * Sets up a configuration: zeroes struct_size bytes, then sets struct_size and rank (-1). Call it
@@ -595,15 +600,16 @@ RING_NODISCARD ring_status_t ring_group_failure(const ring_group_t *group, ring_
 void ring_config_init(ring_config_t *config, size_t struct_size);
 
 /**
- * Joins the ring that config describes, and gives the group in *out. Blocks until this rank is
- * connected with both neighbours or connect_timeout_ms is over. Reads no environment variable. A
- * ring of one needs no socket. The caller owns the group and ends it with ring_group_destroy.
+ * Joins the ring that config describes, and gives the group in *out. Blocks until all ranks
+ * have joined or connect_timeout_ms is over. Reads no environment variable. A ring of one needs no
+ * socket. The caller owns the group and ends it with ring_group_destroy.
  *
  * RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
  * RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
  * RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
  * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
- * settings, or isn't a rank of this ring; the text names ranks, addresses and errors.
+ * settings, or isn't a rank of this ring; the text names ranks, addresses and errors. A rank that
+ * fails at once is only missing to those that had not met it: its own text has the cause.
  * RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
  * secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
  * connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
@@ -647,7 +653,8 @@ ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
  * Fails the group on every rank: calls that are blocked on it, here and elsewhere, return
  * RING_STATUS_ABORTED within 100 ms, with this rank named, and so does every later call. Any thread may
  * call it at any time, while others are blocked in calls, too; it never blocks. A group that has failed
- * already keeps its failure. The group is still to be destroyed.
+ * already keeps its failure. Of ranks that abort at the same moment each may name itself. The group is
+ * still to be destroyed.
  *
  * RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
  * in a forked child.

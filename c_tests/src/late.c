@@ -102,7 +102,7 @@ static void never_come(int rank, int size, const char *hosts, void *data) {
   double took = seconds() - start;
   CHECK(took > 1.4 && took < 2.5, "rank %d took %f s", rank, took);
   CHECK(strstr(last_error(), absence->parts[rank]), "rank %d: %s lacks %s", rank, last_error(), absence->parts[rank]);
-  CHECK(strstr(last_error(), "1500 ms: missing: "), "rank %d: %s", rank, last_error());
+  CHECK(strstr(last_error(), "the ring did not form within 1500 ms: "), "rank %d: %s", rank, last_error());
 }
 
 /* A conflict of two ranks is told to those who aren't part of it, at once. */
@@ -115,7 +115,7 @@ static void conflict_of_others(int rank, int size, const char *hosts, void *data
   double start = seconds();
   EXPECT(RING_STATUS_CONNECT_FAILED, ring_group_create(&config, &group));
   CHECK(seconds() - start < 3, "rank %d of %d took %f s", rank, size, seconds() - start);
-  CHECK(strstr(last_error(), "the number of lanes is"), "rank %d: %s", rank, last_error());
+  CHECK(strstr(last_error(), "the number of connections (RING_CONNECTIONS"), "rank %d: %s", rank, last_error());
 }
 
 static int connect_to(int port) {
@@ -157,7 +157,7 @@ static void mlx_neighbours(void) {
     EXPECT(RING_STATUS_CONNECT_FAILED, ring_group_create(&config, &group));
     const char *text = last_error();
     if (talks) CHECK(strstr(text, "the stock MLX ring") && seconds() - start < 0.9, "%s", text);
-    else CHECK(strstr(text, "no peer's: 1, from 127.0.0.1 (a stock MLX ring") && strstr(text, "does not answer"), "%s", text);
+    else CHECK(strstr(text, "protocol: 1, from 127.0.0.1 (a stock MLX ring") && strstr(text, "does not answer"), "%s", text);
     kill(peer, SIGKILL);
     waitpid(peer, NULL, 0);
   }
@@ -230,13 +230,13 @@ int main(void) {
   free(hosts);
 
   struct absence two = {1u << 2,
-                        {"missing: rank 2 (rank 1 could not reach it at 127.0.0.1", "rank 2 (right neighbour)", NULL,
+                        {"rank 2 is missing (rank 1 could not reach it at 127.0.0.1", "rank 2 (right neighbour)", NULL,
                          "rank 2 (left neighbour)", "it has not connected to rank 3"}};
   hosts = make_hosts(5, 1);
   run_ranks(5, hosts, never_come, &two, 20, 0);
   free(hosts);
   struct absence three = {7u << 3,
-                          {"rank 5 (left neighbour)", "not heard of: rank 4", "Connection refused", NULL, NULL, NULL}};
+                          {"rank 5 (left neighbour)", "nothing was heard of rank 4", "Connection refused", NULL, NULL, NULL}};
   hosts = make_hosts(6, 1);
   run_ranks(6, hosts, never_come, &three, 20, 0);
   free(hosts);

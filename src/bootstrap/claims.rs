@@ -121,7 +121,11 @@ impl Claims {
         compare("the ring's size", theirs.size.to_string(), ours.size.to_string());
         compare("the peer's rank", theirs.from.to_string(), ours.to.to_string());
         compare("this rank's number", theirs.to.to_string(), ours.from.to_string());
-        compare("the number of lanes", theirs.lanes.to_string(), ours.lanes.to_string());
+        compare(
+            "the number of connections (RING_CONNECTIONS times addresses)",
+            theirs.lanes.to_string(),
+            ours.lanes.to_string(),
+        );
         compare("the byte order", order(theirs.little_endian), order(ours.little_endian));
         compare("the set of flags", theirs.flags.to_string(), ours.flags.to_string());
         compare("the group", hex(&theirs.group), hex(&ours.group));
@@ -175,7 +179,7 @@ mod tests {
             ("size is 5 there, 4 here", |h| h.size = 5),
             ("peer's rank is 3 there, 2 here", |h| h.from = 3),
             ("number is 0 there, 1 here", |h| h.to = 0),
-            ("lanes is 1 there, 3 here", |h| h.lanes = 1),
+            ("addresses) is 1 there, 3 here", |h| h.lanes = 1),
             ("big-endian there", |h| h.little_endian = !h.little_endian),
             ("flags is 1 there", |h| h.flags = 1),
             ("the group is 01", |h| h.group = [1; 16]),

@@ -231,7 +231,7 @@ impl Dial {
             Ok(Heard::NotAPeer) => {
                 return Err(self.failed(
                     address,
-                    "it does not speak this library's protocol (the stock MLX ring, or another program)",
+                    "does not speak this library's protocol (the stock MLX ring, or another program)",
                 ));
             }
             Ok(Heard::Unproved(why)) => return Err(self.unproved(address, why)),
@@ -265,10 +265,10 @@ impl Dial {
         }
         if !claims.same_job(&hello) {
             let (theirs, ours) = (claims.job_text(&hello.job_id), claims.own_job());
-            return Err(self.failed(address, &format!("it is of another job: {theirs} there, {ours} here")));
+            return Err(self.failed(address, &format!("is of another job: {theirs} there, {ours} here")));
         }
         if let Some(differences) = claims.differences(self.peer, &hello) {
-            return Err(self.failed(address, &format!("it disagrees: {differences}")));
+            return Err(self.failed(address, &format!("disagrees: {differences}")));
         }
         match hello.answer {
             Answer::Accepted => {
@@ -276,15 +276,15 @@ impl Dial {
                 Ok(Stage::Done(Some(connection)))
             }
             Answer::Taken => {
-                let text = format!("another process is this rank ({}) there already", hello.to);
+                let text = format!("is connected with another process of rank {} already", hello.to);
                 Err(self.failed(address, &text))
             }
-            _ => Err(self.failed(address, "it refused the connection")),
+            _ => Err(self.failed(address, "refused the connection")),
         }
     }
 
     fn failed(&self, address: SocketAddr, why: &str) -> Error {
-        let text = format!("rank {} (right neighbour) at {}: {why}", self.peer, printed(&address));
+        let text = format!("rank {} (right neighbour) at {} {why}", self.peer, printed(&address));
         Error::new(Status::ConnectFailed, text).at_rank(self.peer)
     }
 

@@ -142,7 +142,7 @@ mod tests {
             }
             let error = newcomer.join().unwrap().map(drop).unwrap_err();
             assert!(
-                error.text.contains("in use: rank 1 of a ring that has formed already"),
+                error.text.contains("in use by rank 1 of a ring that has formed already"),
                 "{}",
                 error.text
             );

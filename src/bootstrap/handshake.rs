@@ -38,10 +38,10 @@ pub enum Unproved {
 impl fmt::Display for Unproved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unproved::NoSecretThere => "it has no secret, and this rank has one",
-            Unproved::NoSecretHere => "it has a secret, and this rank has none",
-            Unproved::Wrong => "it did not prove that it knows this rank's secret",
-            Unproved::Refused => "it refused this rank's proof: the secrets differ",
+            Unproved::NoSecretThere => "has no secret, and this rank has one",
+            Unproved::NoSecretHere => "has a secret, and this rank has none",
+            Unproved::Wrong => "did not prove that it knows this rank's secret",
+            Unproved::Refused => "has another secret than this rank",
         })
     }
 }

@@ -92,7 +92,7 @@ impl Listening {
         }
         let error = refused(&self.address, taken, error);
         Err(match in_use.rival.found() {
-            Some(who) => Error { text: format!("{}: {who}", error.text), ..error },
+            Some(who) => Error { text: format!("{} by {who}", error.text), ..error },
             None => error,
         })
     }

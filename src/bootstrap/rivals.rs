@@ -11,7 +11,6 @@ use crate::bootstrap::handshake::Acceptor;
 use crate::bootstrap::visitors::Visitors;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status};
-use crate::log;
 use crate::sys::Interest;
 use crate::wire::{Answer, Hello, LinkKind};
 
@@ -47,8 +46,11 @@ impl Rival {
         }
         if let Err(error) = self.dial.progress(claims, now) {
             // Without a descriptor there is no answer, and binding will say why soon enough.
-            let is_another = matches!(error.status, Status::ConnectFailed | Status::AuthFailed);
-            self.found = Some(is_another.then(|| "another program has it".to_owned()));
+            self.found = Some(match error.status {
+                Status::ConnectFailed => Some("another program".to_owned()),
+                Status::AuthFailed => Some("a process that has another secret".to_owned()),
+                _ => None,
+            });
             return Ok(());
         }
         let Some(theirs) = self.dial.answer() else { return Ok(()) };
@@ -57,22 +59,22 @@ impl Rival {
             Answer::Taken => {
                 let rank = claims.rank();
                 return Err(own_port(format!(
-                    "two processes claim to be rank {rank} of this ring: this one, and one that listens on \
-                     {shown} already; {HINT}"
+                    "two processes claim to be rank {rank} of this ring: one listens on {shown}, the other \
+                     found that port taken; {HINT}"
                 )));
             }
             Answer::Differs => {
                 let differences = claims.rival_differences(theirs).unwrap_or_default();
                 return Err(own_port(format!(
-                    "this rank can't listen on {shown}: a process of a ring that differs has it: {differences}"
+                    "this rank can't listen on {shown}, where a process of a ring that differs does: {differences}"
                 )));
             }
             Answer::OtherJob => {
                 let (theirs, ours) = (claims.job_text(&theirs.job_id), claims.own_job());
-                format!("another job has it: {theirs} there, {ours} here")
+                format!("another job ({theirs} there, {ours} here)")
             }
             Answer::Formed => {
-                format!("rank {} of a ring that has formed already has it; {HINT}", theirs.from)
+                format!("rank {} of a ring that has formed already; {HINT}", theirs.from)
             }
             _ => return Ok(()),
         };
@@ -115,14 +117,15 @@ impl Visitors {
         let _ = connection.send(handshake.answer(&own));
         let (from, rank) = (printed(&connection.address), self.claims.rank());
         if answer == Answer::Taken {
+            let own = connection.socket.local_addr().ok().and_then(|address| address.as_socket());
+            let own = own.map_or("the port".to_owned(), |address| printed(&address));
             let text = format!(
-                "two processes claim to be rank {rank} of this ring: this one, and one that found its port \
-                 taken and connected from {from}; {HINT}"
+                "two processes claim to be rank {rank} of this ring: one listens on {own}, the other found that \
+                 port taken and connected from {from}; {HINT}"
             );
             return Err(Error::new(Status::ConnectFailed, text).at_rank(rank));
         }
-        self.count_stranger(&connection);
-        log::line!(Warn, "rank {} of another ring or run has connected from {from}", hello.from);
+        self.count_outsider(format!("rank {} of another ring or run connected from {from}", hello.from));
         Ok(())
     }
 }

@@ -39,12 +39,11 @@ impl Forming<'_> {
             parts.push(format!("rank {} (left neighbour) has not made all of its connections", self.left));
             rank = rank.or(Some(self.left));
         }
-        let impostor = self.visitors.impostor();
-        let status = if impostor.is_some() { Status::AuthFailed } else { Status::ConnectFailed };
-        if impostor.is_some() {
-            rank = Some(self.left);
+        let mut status = Status::ConnectFailed;
+        if let Some(impostor) = self.visitors.impostor() {
+            (status, rank) = (Status::AuthFailed, Some(self.left));
+            parts.insert(0, impostor);
         }
-        parts.extend(impostor);
         parts.extend(self.visitors.strangers_text());
         let late_dial = self.dials.iter().find(|dial| !dial.is_done());
         let os_error = late_dial.map_or(0, |dial| dial.trouble().1);
@@ -53,17 +52,14 @@ impl Forming<'_> {
 
     fn parts(&self, gaps: &Gaps) -> Vec<String> {
         let mut parts: Vec<_> = gaps.missing.iter().flat_map(|missing| self.missing(missing)).collect();
-        if let Some(first) = parts.first_mut() {
-            first.insert_str(0, "missing: ");
-        }
         parts.extend(gaps.apart.iter().map(|edge| self.apart(*edge)));
         if !gaps.not_heard_of.is_empty() {
-            parts.push(format!("not heard of: {}", ranks(&gaps.not_heard_of)));
+            parts.push(format!("nothing was heard of {}", ranks(&gaps.not_heard_of)));
         }
         let others: Vec<_> =
             gaps.not_confirmed.iter().copied().filter(|rank| *rank != self.config.rank).collect();
         if !others.is_empty() {
-            parts.push(format!("not ready: {}", ranks(&others)));
+            parts.push(format!("{} did not get ready", ranks(&others)));
         }
         parts
     }
@@ -110,7 +106,7 @@ impl Forming<'_> {
         }
         match words.last_mut() {
             Some(last) if !told.is_empty() => last.push_str(&format!(" ({})", told.join(", "))),
-            None => words.push(format!("rank {rank} ({})", told.join(", "))),
+            None => words.push(format!("rank {rank} is missing ({})", told.join(", "))),
             _ => {}
         }
         words

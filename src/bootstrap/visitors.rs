@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -66,9 +66,13 @@ pub struct Visitors {
     /// Which process the joined links lead to.
     nonce: Option<[u8; 16]>,
     strangers: u64,
-    /// Whoever claimed last to be the left neighbour, and didn't prove it.
-    impostor: Option<(SocketAddr, Unproved)>,
-    /// Where the last of them came from, without repetitions.
+    /// Those of the strangers that did not speak this protocol.
+    unknown: u64,
+    /// The last stranger that spoke this protocol, in words.
+    outsider: Option<String>,
+    /// Whoever claimed last to be the left neighbour and didn't prove it, in words.
+    impostor: Option<String>,
+    /// Where the last of the unknown ones came from, without repetitions.
     strange: Vec<IpAddr>,
     reserve: Option<Reserve>,
     deaf_until: Option<Instant>,
@@ -96,6 +100,8 @@ impl Visitors {
             control: None,
             nonce: None,
             strangers: 0,
+            unknown: 0,
+            outsider: None,
             strange: Vec::new(),
             impostor: None,
             reserve: Reserve::new(),
@@ -175,6 +181,7 @@ impl Visitors {
         }
         if let Ok((socket, _)) = listener.socket.accept() {
             self.strangers += 1;
+            self.unknown += 1;
             close_at_once(socket);
         }
         self.reserve = Reserve::new();
@@ -183,13 +190,22 @@ impl Visitors {
 
     /// Counts a stranger and closes its connection.
     fn refuse(&mut self, connection: Connection) {
-        self.count_stranger(&connection);
-        log::line!(Info, "a connection from {} is no peer's and was closed", printed(&connection.address));
+        self.count_unknown(&connection);
+        let from = printed(&connection.address);
+        log::line!(Info, "a connection from {from} did not speak this library's protocol and was closed");
         close_at_once(connection.socket);
     }
 
-    pub(super) fn count_stranger(&mut self, connection: &Connection) {
+    /// Counts a stranger that spoke this protocol, and keeps what is to be told of it.
+    pub(super) fn count_outsider(&mut self, told: String) {
         self.strangers += 1;
+        log::line!(Warn, "{told}");
+        self.outsider = Some(told);
+    }
+
+    fn count_unknown(&mut self, connection: &Connection) {
+        self.strangers += 1;
+        self.unknown += 1;
         let from = connection.address.ip();
         self.strange.retain(|known| *known != from);
         self.strange.push(from);
@@ -226,10 +242,14 @@ impl Visitors {
         let Visitor { connection, handshake, .. } = visitor;
         let (claimed, from) = (handshake.claimed(), connection.address);
         let _ = connection.send(handshake.refusal(why));
-        self.count_stranger(&connection);
-        log::line!(Warn, "a connection from {} was closed: {why}", printed(&from));
+        let who = claimed.map_or("a rank".to_owned(), |rank| format!("rank {rank}"));
+        let told = format!("a connection from {} claimed to be {who}, but {why}", printed(&from));
         if claimed == Some(self.left) {
-            self.impostor = Some((from, why));
+            self.strangers += 1;
+            log::line!(Warn, "{told}");
+            self.impostor = Some(told);
+        } else {
+            self.count_outsider(told);
         }
     }
 
@@ -249,13 +269,16 @@ impl Visitors {
         }
         if !self.claims.same_job(&hello) {
             let _ = answer(Answer::OtherJob);
-            self.count_stranger(&connection);
-            log::line!(Warn, "rank {} of another job has connected from {from}", hello.from);
+            let job = self.claims.job_text(&hello.job_id);
+            self.count_outsider(format!("rank {} of another job ({job}) connected from {from}", hello.from));
             return Ok(());
         }
         if let Some(differences) = self.claims.differences(self.left, &hello) {
             let _ = answer(Answer::Differs);
-            let text = format!("a rank that connected from {from} disagrees: {differences}");
+            let text = format!(
+                "the process that connected from {from} as rank {} disagrees: {differences}",
+                hello.from
+            );
             return Err(Error::new(Status::ConnectFailed, text));
         }
         if let Some(control) = &mut self.control {
@@ -323,12 +346,11 @@ impl Visitors {
     /// Whoever claimed last to be the left neighbour and didn't prove it, in words; None if nobody did, or
     /// if the neighbour has come.
     pub fn impostor(&self) -> Option<String> {
-        let (from, why) = self.impostor.as_ref().filter(|_| self.nonce.is_none())?;
-        Some(format!("a connection from {} claimed to be rank {}: {why}", printed(from), self.left))
+        self.impostor.clone().filter(|_| self.nonce.is_none())
     }
 
-    /// Connections that were no peer's, for the text of a ring that did not form.
-    pub fn strangers_text(&self) -> Option<String> {
+    /// Strangers, for the text of a ring that did not form.
+    pub fn strangers_text(&self) -> Vec<String> {
         let mut from = self.strange.clone();
         for visitor in self.open.iter().rev() {
             let ip = visitor.connection.address.ip();
@@ -336,12 +358,16 @@ impl Visitors {
                 from.push(ip);
             }
         }
-        let count = self.strangers + self.open.len() as u64;
+        let count = self.unknown + self.open.len() as u64;
         let shown: Vec<_> = from.iter().map(IpAddr::to_string).collect();
         let shown = shown.join(", ");
-        (count > 0).then(|| {
-            format!("connections that were no peer's: {count}, from {shown} (a stock MLX ring may be one)")
-        })
+        let unknown = (count > 0).then(|| {
+            format!(
+                "connections that did not speak this library's protocol: {count}, from {shown} (a stock MLX ring \
+                 may be one)"
+            )
+        });
+        self.outsider.clone().into_iter().chain(unknown).collect()
     }
 
     /// The last error for want of descriptors.

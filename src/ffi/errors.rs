@@ -15,13 +15,15 @@ pub struct ring_failure {
     pub struct_size: usize,
     /// RING_STATUS_OK while the group is healthy.
     pub status: ring_status_t,
-    /// The rank at fault, -1 if not known or if it takes two.
+    /// The rank at fault, -1 if not known or if it takes two. With RING_STATUS_ABORTED it is the rank that
+    /// aborted.
     pub rank: i32,
     /// The rank that saw it first, -1 if not known.
     pub detected_by: i32,
     /// errno, 0 if none.
     pub os_error: i32,
-    /// Number of the collective, or of the message in its pair; 0 between calls.
+    /// Number of the collective ("call 17" in texts), or of the message from one rank to another, both
+    /// from 1; 0 between calls.
     pub sequence: u64,
 }
 
@@ -32,9 +34,9 @@ pub type ring_failure_t = ring_failure;
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ring_failure>() == 32);
 
-/// Copies the text of this thread's last failure: one line that names the operation and its number,
-/// the peer's rank and address, the OS error in words, and the first cause. Every call that fails
-/// sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
+/// Copies the text of this thread's last failure: one line that names the call and its number (collectives
+/// are numbered from 1), the rank at fault and its address, the OS error in words, and the first cause.
+/// Every call that fails sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
 /// character's end; returned is the full length without the NUL. A NULL buf counts as len 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_last_error(buf: *mut c_char, len: usize) -> usize {
@@ -57,9 +59,9 @@ pub unsafe extern "C" fn ring_group_last_error(
 }
 
 /// Tells whether and how the group has failed, also between calls: a failure anywhere in the ring is
-/// known here within moments, a silent host's after some 20 s. The caller sets out->struct_size; the
-/// smaller of it and the library's own size is written, what is beyond is zeroed. Any thread; never
-/// blocks.
+/// known here within moments, a silent host's after some 20 s. What is returned is whether it could be
+/// told; how the group is stands in out->status. The caller sets out->struct_size; the smaller of it
+/// and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
 ///
 /// RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
 /// ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a

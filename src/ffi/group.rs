@@ -24,15 +24,16 @@ pub struct ring_group {
 /// A communicator.
 pub type ring_group_t = ring_group;
 
-/// Joins the ring that config describes, and gives the group in *out. Blocks until this rank is
-/// connected with both neighbours or connect_timeout_ms is over. Reads no environment variable. A
-/// ring of one needs no socket. The caller owns the group and ends it with ring_group_destroy.
+/// Joins the ring that config describes, and gives the group in *out. Blocks until all ranks
+/// have joined or connect_timeout_ms is over. Reads no environment variable. A ring of one needs no
+/// socket. The caller owns the group and ends it with ring_group_destroy.
 ///
 /// RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
 /// RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
 /// RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
 /// RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
-/// settings, or isn't a rank of this ring; the text names ranks, addresses and errors.
+/// settings, or isn't a rank of this ring; the text names ranks, addresses and errors. A rank that
+/// fails at once is only missing to those that had not met it: its own text has the cause.
 /// RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
 /// secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
 /// connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
@@ -114,7 +115,8 @@ pub unsafe extern "C" fn ring_group_set_timeout(group: *mut ring_group_t, timeou
 /// Fails the group on every rank: calls that are blocked on it, here and elsewhere, return
 /// RING_STATUS_ABORTED within 100 ms, with this rank named, and so does every later call. Any thread may
 /// call it at any time, while others are blocked in calls, too; it never blocks. A group that has failed
-/// already keeps its failure. The group is still to be destroyed.
+/// already keeps its failure. Of ranks that abort at the same moment each may name itself. The group is
+/// still to be destroyed.
 ///
 /// RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
 /// in a forked child.
