@@ -159,7 +159,7 @@ int main(void) {
   const struct claim claims[] = {
       {1, 1, NULL, NULL},
       {0, 3, NULL, "number of connections"},
-      {0, 1, "other", "job"},
+      {0, 1, "other", "of another job"},
   };
   for (int i = 0; i < 3; i++) {
     hosts = make_hosts(2, 1);

@@ -116,6 +116,9 @@ mod tests {
         }
         assert_eq!(say(&mut ring, ports[1], b"GET / HTTP/1.1\r\n\r\n"), (None, None));
         assert_eq!(ring.door.strangers(), 4);
+        let told = ring.door.visitors.strangers_text();
+        assert!(told[0].starts_with("rank 1 of another ring or run connected from 127.0.0.1:"), "{told:?}");
+        assert!(told[1].contains("protocol: 1, from 127.0.0.1 ("), "one said GET: {told:?}");
 
         let (answer, error) = say(&mut ring, ports[1], &rival.encode());
         let error = error.expect("a second self fails a ring that has just formed");
