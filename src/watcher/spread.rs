@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::peers::{Peers, Side};
 use super::record::{broken_link, checked, comes_before};
 use super::roll::Roll;
+use super::verdict::Jury;
 use crate::error::{Error, Status, os_words};
 use crate::wire::{CallHeader, Frame, Message, Presence, Traffic};
 
@@ -83,6 +84,11 @@ impl Spread {
     /// The latest roll.
     pub fn roll(&self) -> &Roll {
         &self.roll
+    }
+
+    /// Who judges the latest roll.
+    pub fn jury(&self) -> Jury<'_> {
+        Jury { rank: self.peers.rank, answers: self.roll.answers(), departed: &self.departed }
     }
 
     fn pass_on(&mut self, frame: &Frame, from: Option<Side>) {

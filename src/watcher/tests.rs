@@ -204,7 +204,7 @@ fn a_roll_finds_the_silent_rank_from_everywhere() {
             if answers.iter().all(Option::is_none) {
                 continue;
             }
-            let verdict = Jury { rank, answers }.on_collective(&call(2));
+            let verdict = Jury { rank, answers, departed: &[] }.on_collective(&call(2));
             assert_eq!(verdict.rank, Some(silent), "{}", verdict.text);
         }
     });

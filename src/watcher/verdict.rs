@@ -26,6 +26,8 @@ impl Verdict {
 pub struct Jury<'a> {
     pub rank: usize,
     pub answers: &'a [Option<Presence>],
+    /// The last collective of each rank that has destroyed its group: it answers no more.
+    pub departed: &'a [Option<u64>],
 }
 
 impl Jury<'_> {
@@ -49,13 +51,17 @@ impl Jury<'_> {
         verdict.or_else(|| self.lossy_links(call.sequence)).unwrap_or_else(|| self.nobody())
     }
 
+    fn departed(&self, rank: usize) -> Option<u64> {
+        self.departed.get(rank).copied().flatten()
+    }
+
     /// Ranks that don't answer. Of several, those next to ranks that did: the others may only be
     /// behind them.
     fn silence(&self) -> Option<Verdict> {
-        let silent = |rank: usize| self.answers[rank].is_none();
-        let beside =
-            |rank: usize| Side::BOTH.map(|side| self.next(rank, side)).into_iter().filter(|r| !silent(*r));
-        let ranks: Vec<_> = (0..self.size()).filter(|rank| silent(*rank)).collect();
+        let heard = |rank: &usize| self.answers[*rank].is_some();
+        let beside = |rank: usize| Side::BOTH.map(|side| self.next(rank, side)).into_iter().filter(heard);
+        let silent = |rank: &usize| !heard(rank) && self.departed(*rank).is_none();
+        let ranks: Vec<_> = (0..self.size()).filter(silent).collect();
         let first: Vec<_> = ranks.iter().copied().filter(|rank| beside(*rank).next().is_some()).collect();
         if first.is_empty() {
             return None;
@@ -147,6 +153,9 @@ impl Jury<'_> {
 
     /// What a rank said that it does.
     fn told(&self, rank: usize) -> String {
+        if let Some(last) = self.departed(rank) {
+            return format!("rank {rank} has destroyed its group after call {last}");
+        }
         let Some(presence) = &self.answers[rank] else { return format!("rank {rank} does not answer") };
         match (&presence.call, presence.messages.first()) {
             (Some((header, _)), _) => format!("rank {rank} waits in {header}, call {}", header.sequence),
@@ -227,7 +236,7 @@ mod tests {
     }
 
     fn judge(rank: usize, answers: &[Option<Presence>]) -> (Option<usize>, String) {
-        let verdict = Jury { rank, answers }.on_collective(&call(17));
+        let verdict = Jury { rank, answers, departed: &[] }.on_collective(&call(17));
         assert!(!verdict.differs);
         (verdict.rank, verdict.text)
     }
@@ -270,6 +279,19 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_that_has_destroyed_its_group_is_not_silent() {
+        // Rank 0 has left after the call in which rank 2 is stopped; rank 1 is behind both.
+        let answers = [None, None, None, inside(17)];
+        let departed = [Some(17), None, None, None];
+        let verdict = Jury { rank: 3, answers: &answers, departed: &departed }.on_collective(&call(17));
+        assert_eq!(verdict.rank, Some(2));
+        assert_eq!(
+            verdict.text,
+            "rank 2 does not answer on its link with rank 3; behind them rank 1 can't be heard"
+        );
+    }
+
+    #[test]
     fn a_rank_that_has_not_made_the_call_is_at_fault() {
         let answers = [inside(17), inside(17), idle(16), inside(17)];
         let (rank, text) = judge(0, &answers);
@@ -302,21 +324,21 @@ mod tests {
         answers[2].as_mut().unwrap().call =
             Some((call(17), Traffic { awaits: [false, true], ..Traffic::default() }));
         for rank in 0..4 {
-            let verdict = Jury { rank, answers: &answers }.on_collective(&call(18));
+            let verdict = Jury { rank, answers: &answers, departed: &[] }.on_collective(&call(18));
             assert_eq!(verdict.rank, None);
             assert_eq!(verdict.text, "what was sent on the link between rank 1 and rank 2 does not arrive");
         }
         // Rank 3 has not made call 17: the ranks in call 17 are not at fault.
         let answers = [inside(18), inside(17), inside(17), idle(16)];
-        assert_eq!(Jury { rank: 0, answers: &answers }.on_collective(&call(18)).rank, Some(3));
+        assert_eq!(Jury { rank: 0, answers: &answers, departed: &[] }.on_collective(&call(18)).rank, Some(3));
     }
 
     #[test]
     fn a_message_against_a_collective_differs() {
         let answers = [inside(17), sending(16, 0, false), inside(17)];
         for verdict in [
-            Jury { rank: 2, answers: &answers }.on_collective(&call(17)),
-            Jury { rank: 1, answers: &answers }.on_message(&message(0, false)),
+            Jury { rank: 2, answers: &answers, departed: &[] }.on_collective(&call(17)),
+            Jury { rank: 1, answers: &answers, departed: &[] }.on_message(&message(0, false)),
         ] {
             assert!(verdict.differs);
             assert_eq!(
@@ -328,7 +350,9 @@ mod tests {
 
     #[test]
     fn a_message_waits_for_its_peer_or_for_whom_that_waits() {
-        let on = |answers: &[Option<Presence>]| Jury { rank: 0, answers }.on_message(&message(1, false)).rank;
+        let on = |answers: &[Option<Presence>]| {
+            Jury { rank: 0, answers, departed: &[] }.on_message(&message(1, false)).rank
+        };
         assert_eq!(on(&[sending(4, 1, false), idle(4), idle(4)]), Some(1));
         assert_eq!(on(&[sending(4, 1, false), None, idle(4)]), Some(1));
         assert_eq!(on(&[sending(4, 1, false), sending(4, 2, true), idle(4)]), Some(2));
