@@ -90,7 +90,7 @@ impl Forming<'_> {
         let own = Member {
             rank: config.rank as u32,
             nonce: claims.nonce,
-            boot_id: boot_id(),
+            boot_id: sys::boot_id(),
             cpus: std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32),
             ..Member::default()
         };
@@ -340,13 +340,6 @@ impl Forming<'_> {
 
 fn lacking() -> Error {
     Error::new(Status::Internal, "an edge of the ring lacks a link")
-}
-
-/// Which run of this machine it is; zeroes where the system doesn't say.
-fn boot_id() -> [u8; 16] {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    u128::from_str_radix(&digits, 16).map_or([0; 16], u128::to_be_bytes)
 }
 
 fn neighbour(

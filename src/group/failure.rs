@@ -23,15 +23,37 @@ impl Group {
     /// destroyed the group is no failure: the goodbye tells it. The data links are closed by whoever
     /// called, once it holds none of them.
     pub(super) fn fail(&self, fault: Fault, call: &Running<'_>) -> Error {
-        match fault {
-            Fault::Ended { link, error } => self.ended((call.side)(link), &error, call),
-            Fault::Stopped => self.health.settled().unwrap_or_else(|| self.destroyed(call)),
+        let peers = self.health.peers();
+        let error = match fault {
+            Fault::Ended { link, error } => return self.ended((call.side)(link), &error, call),
+            Fault::Stopped => return self.health.settled().unwrap_or_else(|| self.destroyed(call)),
             // A failure that is known explains the wait: a deadline that ends beside it is no news.
-            Fault::Stalled { .. } => {
-                self.health.settled().unwrap_or_else(|| self.health.fail(self.stalled(call)))
+            Fault::Stalled { .. } => match self.health.settled() {
+                Some(first) => return first,
+                None => self.stalled(call),
+            },
+            Fault::Differs { link, ours, theirs } => {
+                let text = difference(peers.rank, &ours, peers.rank_at((call.side)(link)), &theirs);
+                let sequence = ours.sequence.min(theirs.sequence);
+                Error { sequence, ..Error::new(Status::Mismatch, text) }
             }
-            fault => self.health.fail(self.explain(fault, call)),
-        }
+            Fault::Garbled { link } => {
+                let rank = peers.rank_at((call.side)(link));
+                let text = format!("what {} sent is no call of this protocol", peers.name(rank));
+                told(Status::Internal, &call.header, &text).at_rank(rank)
+            }
+            Fault::System(error) => {
+                let text = format!("rank {}, waiting for its neighbours: {}", peers.rank, os_words(&error));
+                told(Status::System, &call.header, &text).at_rank(peers.rank).with_os(&error)
+            }
+        };
+        self.health.fail(error)
+    }
+
+    /// The links have been closed by a failure or a destroy that came first.
+    pub(super) fn gone(&self) -> Error {
+        let destroyed = || Error::new(Status::Aborted, "the group was destroyed");
+        self.health.failure().cloned().unwrap_or_else(destroyed)
     }
 
     fn ended(&self, side: Side, error: &std::io::Error, call: &Running<'_>) -> Error {
@@ -49,29 +71,6 @@ impl Group {
     fn destroyed(&self, call: &Running<'_>) -> Error {
         let error = told(Status::Aborted, &call.header, "this rank destroyed the group during the call");
         error.at_rank(self.rank())
-    }
-
-    fn explain(&self, fault: Fault, call: &Running<'_>) -> Error {
-        let peers = self.health.peers();
-        match fault {
-            Fault::Differs { link, ours, theirs } => {
-                let text = difference(peers.rank, &ours, peers.rank_at((call.side)(link)), &theirs);
-                let sequence = ours.sequence.min(theirs.sequence);
-                Error { sequence, ..Error::new(Status::Mismatch, text) }
-            }
-            Fault::Garbled { link } => {
-                let rank = peers.rank_at((call.side)(link));
-                let text = format!("what {} sent is no call of this protocol", peers.name(rank));
-                told(Status::Internal, &call.header, &text).at_rank(rank)
-            }
-            Fault::Stalled { .. } => self.stalled(call),
-            Fault::System(error) => {
-                let text = format!("rank {}, waiting for its neighbours: {}", peers.rank, os_words(&error));
-                told(Status::System, &call.header, &text).at_rank(peers.rank).with_os(&error)
-            }
-            Fault::Ended { error, .. } => told(Status::Internal, &call.header, &os_words(&error)),
-            Fault::Stopped => self.destroyed(call),
-        }
     }
 
     fn stalled(&self, call: &Running<'_>) -> Error {

@@ -216,12 +216,6 @@ impl Group {
         result
     }
 
-    /// The links have been closed by a failure or a destroy that came first.
-    pub(super) fn gone(&self) -> Error {
-        let destroyed = || Error::new(Status::Aborted, "the group was destroyed");
-        self.health.failure().cloned().unwrap_or_else(destroyed)
-    }
-
     fn drive(
         &self,
         engine: &mut Engine,

@@ -134,9 +134,6 @@ impl Group {
     /// ABORTED. A group that has failed stays as it is.
     pub fn abort(&self) {
         self.health.abort();
-        if self.size() == 1 {
-            self.close_idle_links();
-        }
     }
 
     /// Fails the group after a fault of the library's own.

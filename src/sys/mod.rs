@@ -6,7 +6,7 @@
 //! - [`keep_alive`]: the end of a connection whose peer's host is silent
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
 //! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
-//! - [`interface_index`], [`random`], [`yield_core`]
+//! - [`interface_index`], [`boot_id`], [`random`], [`yield_core`]
 #![allow(unsafe_code)]
 
 pub mod fork;
@@ -40,6 +40,13 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
         0 => Err(io::Error::last_os_error()),
         index => Ok(index),
     }
+}
+
+/// Which run of this machine it is; zeroes where the system doesn't say.
+pub fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).map_or([0; 16], u128::to_be_bytes)
 }
 
 /// Bytes from the system's random generator.

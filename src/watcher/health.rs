@@ -356,7 +356,7 @@ impl Health {
         // Another rank may have begun a round since this one consulted the last, to which nobody has
         // answered yet.
         let state = self.state_with_ripe_roll();
-        judge(&Jury { peers: &self.peers, answers: state.spread.roll().answers() })
+        judge(&state.spread.jury())
     }
 
     /// Says goodbye, unless the group has failed, and has the watcher end.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::peers::{Peers, Side};
 use super::record::{broken_link, checked, comes_before};
 use super::roll::Roll;
+use super::verdict::Jury;
 use crate::error::{Error, Status, os_words};
 use crate::wire::{CallHeader, Frame, Message, Presence, Traffic};
 
@@ -66,13 +67,11 @@ impl Spread {
         self.presence.call.is_some() || !self.presence.messages.is_empty()
     }
 
-    /// Whether what runs here can't end well: somebody wished its end, or it is this very call
-    /// that has failed. A lost rank may have done its part of it before.
+    /// Whether what runs here is to end now: somebody wished it, or it needs a rank that has departed.
+    /// In any other failure the ranks of the running call may all have done their part of it.
     pub fn is_hopeless(&self) -> bool {
-        let Some(first) = &self.first else { return false };
-        let is_this =
-            self.presence.call.as_ref().is_some_and(|(header, _)| header.sequence == first.sequence);
-        self.deserted || first.status == Status::Aborted || (is_this && first.status != Status::PeerLost)
+        let aborted = self.first.as_ref().is_some_and(|first| first.status == Status::Aborted);
+        aborted || self.deserted
     }
 
     /// After which collective a rank has destroyed its group, if it has.
@@ -83,6 +82,11 @@ impl Spread {
     /// The latest roll.
     pub fn roll(&self) -> &Roll {
         &self.roll
+    }
+
+    /// Who judges the latest roll.
+    pub fn jury(&self) -> Jury<'_> {
+        Jury { peers: &self.peers, answers: self.roll.answers(), departed: &self.departed }
     }
 
     fn pass_on(&mut self, frame: &Frame, from: Option<Side>) {

@@ -207,7 +207,7 @@ fn a_roll_finds_the_silent_rank_from_everywhere() {
             if answers.iter().all(Option::is_none) {
                 continue;
             }
-            let verdict = Jury { peers: &peers(rank, size), answers }.on_collective(&call(2));
+            let verdict = Jury { peers: &peers(rank, size), answers, departed: &[] }.on_collective(&call(2));
             assert_eq!(verdict.rank, Some(silent), "{}", verdict.text);
         }
     });
@@ -254,12 +254,12 @@ fn rolls_of_one_moment_are_one() {
 }
 
 #[test]
-fn a_running_call_is_hopeless_only_by_its_own_failure() {
+fn a_running_call_is_ended_by_an_abort_and_by_a_rank_that_it_lacks() {
     let record = |status, sequence| Frame::Record(Error { sequence, ..Error::new(status, "x") });
     for (status, sequence, hopeless) in [
         (Status::Aborted, 0, true),
-        (Status::Mismatch, 5, true),
-        (Status::Timeout, 5, true),
+        (Status::Mismatch, 5, false),
+        (Status::Timeout, 5, false),
         (Status::Mismatch, 6, false),
         (Status::PeerLost, 5, false),
         (Status::PeerLost, 0, false),

@@ -26,6 +26,8 @@ impl Verdict {
 pub struct Jury<'a> {
     pub peers: &'a Peers,
     pub answers: &'a [Option<Presence>],
+    /// The last collective of each rank that has destroyed its group: it answers no more.
+    pub departed: &'a [Option<u64>],
 }
 
 impl Jury<'_> {
@@ -49,13 +51,17 @@ impl Jury<'_> {
         verdict.or_else(|| self.lossy_links(call.sequence)).unwrap_or_else(|| self.nobody())
     }
 
+    fn departed(&self, rank: usize) -> Option<u64> {
+        self.departed.get(rank).copied().flatten()
+    }
+
     /// Ranks that don't answer. Of several, those next to ranks that did: the others may only be
     /// behind them.
     fn silence(&self) -> Option<Verdict> {
-        let silent = |rank: usize| self.answers[rank].is_none();
-        let beside =
-            |rank: usize| Side::BOTH.map(|side| self.next(rank, side)).into_iter().filter(|r| !silent(*r));
-        let ranks: Vec<_> = (0..self.size()).filter(|rank| silent(*rank)).collect();
+        let heard = |rank: &usize| self.answers[*rank].is_some();
+        let beside = |rank: usize| Side::BOTH.map(|side| self.next(rank, side)).into_iter().filter(heard);
+        let silent = |rank: &usize| !heard(rank) && self.departed(*rank).is_none();
+        let ranks: Vec<_> = (0..self.size()).filter(silent).collect();
         let first: Vec<_> = ranks.iter().copied().filter(|rank| beside(*rank).next().is_some()).collect();
         if first.is_empty() {
             return None;
@@ -148,6 +154,9 @@ impl Jury<'_> {
     /// What a rank said that it does.
     fn told(&self, rank: usize) -> String {
         let name = self.peers.name(rank);
+        if let Some(last) = self.departed(rank) {
+            return format!("{name} has destroyed its group after call {last}");
+        }
         let Some(presence) = &self.answers[rank] else { return format!("{name} does not answer") };
         match (&presence.call, presence.messages.first()) {
             (Some((header, _)), _) => format!("{name} waits in {header}, call {}", header.sequence),
@@ -233,7 +242,7 @@ mod tests {
 
     fn jury(rank: usize, answers: &[Option<Presence>]) -> Jury<'_> {
         let peers = Box::leak(Box::new(Peers { rank, size: answers.len(), addresses: Vec::new() }));
-        Jury { peers, answers }
+        Jury { peers, answers, departed: &[] }
     }
 
     fn judge(rank: usize, answers: &[Option<Presence>]) -> (Option<usize>, String) {
@@ -268,7 +277,8 @@ mod tests {
     fn an_address_stands_beside_the_rank() {
         let addresses = ["192.0.2.1:5000", "192.0.2.2:5000"].map(|text| text.parse().ok()).to_vec();
         let peers = Peers { rank: 0, size: 2, addresses };
-        let verdict = Jury { peers: &peers, answers: &[inside(17), None] }.on_collective(&call(17));
+        let verdict =
+            Jury { peers: &peers, answers: &[inside(17), None], departed: &[] }.on_collective(&call(17));
         assert_eq!(verdict.text, "rank 1 (192.0.2.2:5000) does not answer on its link with rank 0");
     }
 
@@ -284,6 +294,19 @@ mod tests {
             text,
             "rank 2 does not answer on its link with rank 1; rank 5 does not answer on its link with rank 6; \
              behind them ranks 3 and 4 can't be heard"
+        );
+    }
+
+    #[test]
+    fn a_rank_that_has_destroyed_its_group_is_not_silent() {
+        // Rank 0 has left after the call in which rank 2 is stopped; rank 1 is behind both.
+        let answers = [None, None, None, inside(17)];
+        let departed = [Some(17), None, None, None];
+        let verdict = Jury { departed: &departed, ..jury(3, &answers) }.on_collective(&call(17));
+        assert_eq!(verdict.rank, Some(2));
+        assert_eq!(
+            verdict.text,
+            "rank 2 does not answer on its link with rank 3; behind them rank 1 can't be heard"
         );
     }
 
