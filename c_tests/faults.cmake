@@ -32,7 +32,7 @@ endforeach()
 faults_test(stop_5_s stop 60 before 4 5000)
 
 foreach(program absent waiting patience destroyed gone interrupted descriptors
-        crossed beside)
+        crossed beside slow_log)
   faults_program(${program})
   faults_test(${program} ${program} 120)
 endforeach()

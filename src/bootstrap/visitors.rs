@@ -26,6 +26,9 @@ const MAX_OPEN: usize = 128;
 const BATCH: usize = 64;
 /// Connections accepted from one listener in one turn, so that strangers can't hold the turn.
 const MAX_ACCEPTS: usize = 1024;
+/// A turn that has lasted so long ends with the visitor it is at: each may cost a call of the host's log, and
+/// the watcher, whose turn it is, has the other ranks to answer.
+const LONG_TURN: Duration = Duration::from_millis(20);
 /// A peer's hello follows its connection at once, also over a slow network.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// With no descriptor left, not even to accept and close, the listener is left alone for this long.
@@ -80,6 +83,11 @@ pub struct Visitors {
     exhausted: Option<io::Error>,
     /// When the ring had formed: from then on nobody is let in.
     pub(super) formed: Option<Instant>,
+}
+
+/// Whether a turn that began then has lasted long enough.
+fn is_long(began: Instant) -> bool {
+    began.elapsed() > LONG_TURN
 }
 
 /// What has become of a visitor.
@@ -140,6 +148,9 @@ impl Visitors {
             }
             if accepted % BATCH == 0 {
                 self.progress(now)?;
+            }
+            if is_long(now) {
+                break;
             }
         }
         Ok(())
@@ -218,6 +229,7 @@ impl Visitors {
     pub fn progress(&mut self, now: Instant) -> Result<()> {
         let mut i = 0;
         while i < self.open.len() {
+            let before = self.open.len();
             match hear(&mut self.open[i]) {
                 Ok(Fate::Waits) if now < self.open[i].since + MAX_SILENCE => i += 1,
                 Ok(Fate::Waits | Fate::Gone) | Err(_) => {
@@ -232,6 +244,9 @@ impl Visitors {
                     let visitor = self.open.remove(i);
                     self.judge(visitor, hello)?;
                 }
+            }
+            if self.open.len() < before && is_long(now) {
+                break;
             }
         }
         Ok(())
