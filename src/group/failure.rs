@@ -30,6 +30,7 @@ impl Group {
             // A failure that is known explains the wait: a deadline that ends beside it is no news.
             Fault::Stalled { .. } => match self.health.settled() {
                 Some(first) => return first,
+                None if self.health.stop.is_raised() => return self.destroyed(call),
                 None => self.stalled(call),
             },
             Fault::Differs { link, ours, theirs } => {
@@ -58,8 +59,9 @@ impl Group {
 
     fn ended(&self, side: Side, error: &std::io::Error, call: &Running<'_>) -> Error {
         match self.health.cause(side, &call.header, error) {
-            Cause::Failed(first) => first,
-            Cause::Left(last) => {
+            None => self.destroyed(call),
+            Some(Cause::Failed(first)) => first,
+            Some(Cause::Left(last)) => {
                 let peers = self.health.peers();
                 let rank = peers.rank_at(side);
                 let text = format!("{} has destroyed its group after call {last}", peers.name(rank));

@@ -138,8 +138,9 @@ impl Group {
 
     /// Fails the group after a fault of the library's own.
     pub fn fail_internally(&self, text: &str) -> Error {
+        let text = format!("rank {}: a fault of the library: {text}", self.rank());
         let first = self.health.fail(Error::new(Status::Internal, text).at_rank(self.rank()));
-        self.close_data_links();
+        self.close_idle_links();
         first
     }
 
@@ -159,18 +160,12 @@ impl Group {
         self.health.settled().map_or(Ok(()), Err)
     }
 
-    /// A call has ended. Where the group has failed meanwhile, its links are closed by the calls
-    /// that have used them, or else by the watcher.
+    /// A call has ended. Where the group has failed meanwhile, each call closes the links that no
+    /// other holds, and the watcher those that no call uses.
     fn leave(&self) {
         if self.health.failure().is_some() {
-            self.close_data_links();
+            self.close_idle_links();
         }
-    }
-
-    /// Waits for the calls that hold them, which the stop flag has ended.
-    fn close_data_links(&self) {
-        drop(self.collectives.take_links());
-        drop(self.messages.take_links());
     }
 
     /// Leaves to running calls what they hold.

@@ -11,6 +11,8 @@ use crate::wire::{Frame, MAX_FRAME};
 /// doesn't read must never fill its window: TCP_USER_TIMEOUT would take a full window for a dead
 /// host. The smallest receive buffer of a common system is four times as large.
 const UNANSWERED: usize = 32 << 10;
+/// And at most so many, where the answers of many ranks come in one round.
+const MOST_UNANSWERED: usize = 96 << 10;
 
 /// A link to a neighbour for frames.
 pub struct Control {
@@ -31,7 +33,7 @@ impl Control {
     pub fn send(&mut self, frame: &Frame, ranks: usize) {
         let is_roll = matches!(frame, Frame::RollCall { .. } | Frame::Present { .. });
         // A round's answers from all ranks may pass before the first comes the other way.
-        let room = UNANSWERED + ranks * MAX_FRAME / 4;
+        let room = (UNANSWERED + ranks * MAX_FRAME / 4).min(MOST_UNANSWERED);
         if is_roll && (self.unanswered > room || self.frames.unsent() > room) {
             return;
         }

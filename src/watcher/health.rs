@@ -24,8 +24,9 @@ const WINDOW: Duration = Duration::from_millis(20);
 /// done their part. It ends with its links, which failed ranks close, or after this time.
 const GRACE: Duration = Duration::from_millis(250);
 /// A dead process's sockets are closed one after the other: its control link's end follows a data
-/// link's within this time, or the process is alive.
-const SETTLES: Duration = Duration::from_millis(250);
+/// link's within this time, a packet of it lost and sent again (200 ms on Linux) included, or the
+/// process is alive.
+const SETTLES: Duration = Duration::from_millis(500);
 
 /// At a deadline the roll is waited for no longer, even where rounds are called faster than they can be
 /// answered: a call may outlast its deadline by a second.
@@ -254,8 +255,9 @@ impl Health {
         self.announce();
     }
 
-    /// Reads from the neighbour's control link why its data link has ended.
-    pub fn cause(&self, side: Side, call: &CallHeader, error: &io::Error) -> Cause {
+    /// Reads from the neighbour's control link why its data link has ended; None where this rank
+    /// destroys its group meanwhile.
+    pub fn cause(&self, side: Side, call: &CallHeader, error: &io::Error) -> Option<Cause> {
         let rank = self.peers.rank_at(side);
         let deadline = Instant::now() + SETTLES;
         let mut state = self.state();
@@ -266,7 +268,10 @@ impl Health {
                 break;
             }
             if let Some(last) = state.spread.departed(rank) {
-                return Cause::Left(last);
+                return Some(Cause::Left(last));
+            }
+            if self.stop.is_raised() {
+                return None;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -277,7 +282,7 @@ impl Health {
             state = self.wait(state, left);
         }
         let unknown = || Error::new(Status::Internal, "a failure without a cause");
-        Cause::Failed(self.settled().unwrap_or_else(unknown))
+        Some(Cause::Failed(self.settled().unwrap_or_else(unknown)))
     }
 
     fn silent_link(&self, rank: usize, call: &CallHeader, error: &io::Error) -> Error {
@@ -331,7 +336,7 @@ impl Health {
             self.read(&mut state);
             let now = Instant::now();
             match state.spread.roll().ripens(now) {
-                _ if state.failing_since.is_some() || now >= end => return state,
+                _ if state.failing_since.is_some() || self.stop.is_raised() || now >= end => return state,
                 Some(Duration::ZERO) => return state,
                 Some(left) => state = self.wait(state, left),
                 None => {
@@ -448,7 +453,7 @@ mod tests {
         }
         peer.send(&answer(2));
         let verdict = health.judge_collective(&call);
-        assert_eq!(verdict.text, "rank 1 is in no call, its last was call 0, and has not made call 1");
+        assert_eq!(verdict.text, "rank 1 has made no call since call 0; it has not made call 1");
     }
     #[test]
     fn an_abort_ends_what_is_in_its_grace() {

@@ -19,11 +19,14 @@ pub use verdict::Verdict;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Status};
 use crate::panics;
 use crate::sys::{self, PollEntry};
+
+/// Where the system can't poll for want of memory, the links are looked at this often.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What else the watcher sees to.
 pub trait Duties: Send {
@@ -59,8 +62,7 @@ fn watch(health: &Health, mut duties: Box<dyn Duties>) {
         let now = Instant::now();
         let limit = ends.into_iter().flatten().min().map(|end| end.saturating_duration_since(now));
         if sys::poll(&mut entries, limit).is_err() {
-            // Out of memory for the poll set: a group that isn't watched still works.
-            return;
+            std::thread::sleep(PAUSE);
         }
         health.clear_bell();
         health.attend();

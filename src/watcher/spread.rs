@@ -60,7 +60,11 @@ impl Spread {
         if first.status == Status::Mismatch || first.text.starts_with(&at) || !self.is_calling() {
             return Some(first);
         }
-        Some(Error { text: format!("{at}: {}", first.text), ..first })
+        let found = match first.sequence {
+            0 => &first.text,
+            _ => &format!("in {}", first.text),
+        };
+        Some(Error { text: format!("{at}: the group failed {found}"), ..first })
     }
 
     fn is_calling(&self) -> bool {

@@ -227,7 +227,10 @@ fn the_text_names_the_call_that_runs_once() {
     assert_eq!(other.verdict().unwrap().text, "barrier(), call 3: the process of rank 1 has ended");
     other.enter(call(4));
     let text = other.verdict().unwrap().text;
-    assert_eq!(text, "barrier(), call 4: barrier(), call 3: the process of rank 1 has ended");
+    assert_eq!(
+        text,
+        "barrier(), call 4: the group failed in barrier(), call 3: the process of rank 1 has ended"
+    );
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Jury<'_> {
     fn absence(&self, call: &CallHeader) -> Option<Verdict> {
         let absent = |rank: &usize| self.late(*rank, call).is_some();
         let ranks: Vec<_> = (0..self.size()).filter(absent).collect();
-        let text = |rank: &usize| format!("{}, and has not made call {}", self.told(*rank), call.sequence);
+        let text = |rank: &usize| format!("{}; it has not made call {}", self.told(*rank), call.sequence);
         let texts: Vec<_> = ranks.iter().map(text).collect();
         (!ranks.is_empty()).then(|| Verdict::of(&ranks, texts.join("; ")))
     }
@@ -164,7 +164,7 @@ impl Jury<'_> {
                 let way = if message.sends { "to" } else { "from" };
                 format!("{name} waits in {} {way} rank {}", message.header, message.peer)
             }
-            (None, None) => format!("{name} is in no call, its last was call {}", presence.last),
+            (None, None) => format!("{name} has made no call since call {}", presence.last),
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
         let answers = [inside(17), inside(17), idle(16), inside(17)];
         let (rank, text) = judge(0, &answers);
         assert_eq!(rank, Some(2));
-        assert_eq!(text, "rank 2 is in no call, its last was call 16, and has not made call 17");
+        assert_eq!(text, "rank 2 has made no call since call 16; it has not made call 17");
         let answers = [inside(17), idle(15), idle(16), idle(17)];
         assert_eq!(judge(0, &answers).0, None);
     }

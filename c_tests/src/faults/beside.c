@@ -41,7 +41,7 @@ static void stop_one(int victim) {
   await_told(witnesses, SIZE, 1u << victim, 20);
   kill(ranks.pids[victim], SIGCONT);
   await_ranks(&ranks, 20, 0);
-  snprintf(name, sizeof name, "rank %d does not answer", victim);
+  snprintf(name, sizeof name, "rank %d (", victim);
   struct verdict verdict = {
       .status = RING_STATUS_TIMEOUT,
       .rank = victim,

@@ -60,7 +60,7 @@ int main(void) {
   struct verdict verdict = {
       .status = RING_STATUS_TIMEOUT,
       .rank = ABSENT,
-      .part = "rank 2 is in no call",
+      .part = "has made no call since",
       .to = start + TIMEOUT_MS / 1000.0 + 2 * HEARS_S,
   };
   expect_verdict(witnesses, SIZE, 0, &verdict);
