@@ -170,33 +170,36 @@ impl Jury<'_> {
 
     /// Why a message doesn't end: the peer's fault, or that of whom the peer waits for.
     pub fn on_message(&self, message: &Message) -> Verdict {
-        let mut waiting = (self.peers.rank, *message);
+        self.silence().unwrap_or_else(|| self.follow(self.peers.rank, *message))
+    }
+
+    /// Goes from peer to peer as they wait for each other; all have answered.
+    fn follow(&self, mut rank: usize, mut message: Message) -> Verdict {
         for _ in 0..self.size() {
-            let (rank, message) = waiting;
             let peer = message.peer as usize;
-            let Some(Some(presence)) = self.answers.get(peer) else {
-                return self.silence().unwrap_or_else(|| self.nobody());
-            };
-            if let Some((call, _)) = &presence.call {
-                // The peer may come to the message once its collective has ended.
-                if let Some(verdict) = self.silence() {
-                    return verdict;
-                }
-                if self.late(rank, call).is_some() {
-                    return self.crossed(call).unwrap_or_else(|| self.nobody());
-                }
+            let Some(Some(presence)) = self.answers.get(peer) else { break };
+            if let Some((call, _)) =
+                presence.call.as_ref().filter(|(call, _)| self.late(rank, call).is_some())
+            {
+                return self.crossed(call).unwrap_or_else(|| self.nobody());
             }
-            let meets = |m: &&Message| m.peer as usize == rank && m.sends != message.sends;
-            if presence.messages.iter().any(|m| meets(&m)) {
+            let back = |m: &&Message| m.peer as usize == rank;
+            let meets =
+                |m: &Message| m.sends != message.sends && m.header.sequence == message.header.sequence;
+            if presence.messages.iter().filter(back).any(meets) {
                 let (low, high) = (rank.min(peer), rank.max(peer));
                 let text =
                     format!("the message between rank {low} and rank {high}, both in it, does not move");
                 return Verdict { differs: false, rank: None, text };
             }
-            match presence.messages.first() {
-                Some(next) if next.peer as usize != self.peers.rank => waiting = (peer, *next),
-                _ => {
-                    return Verdict::of(&[peer], format!("{} has not come to this message", self.told(peer)));
+            // A message back to this rank may be done, and wait for the other half of a send_recv.
+            match presence.messages.iter().find(|m| !back(m)) {
+                Some(next) => (rank, message) = (peer, *next),
+                None => {
+                    return Verdict::of(
+                        &[peer],
+                        format!("{}; it has not come to this message", self.told(peer)),
+                    );
                 }
             }
         }
@@ -375,6 +378,11 @@ mod tests {
         assert_eq!(on(&[sending(4, 1, false), sending(4, 2, true), None]), Some(2));
         assert_eq!(on(&[sending(4, 1, false), sending(4, 0, true), idle(4)]), None);
         assert_eq!(on(&[sending(4, 1, false), sending(4, 2, false), sending(4, 1, false)]), None);
+        // Rank 1 has sent an earlier message, and waits for rank 2 before it comes to the next.
+        let earlier = Message { header: CallHeader::new(Kind::Message, 2), ..message(0, true) };
+        let between = Presence { last: 4, call: None, messages: vec![earlier, message(2, false)] };
+        assert_eq!(on(&[sending(4, 1, false), Some(between.clone()), idle(4)]), Some(2));
+        assert_eq!(on(&[sending(4, 1, false), Some(between), None]), Some(2));
         // Rank 0 is in the collective, too, in another thread.
         let both = Presence { messages: vec![message(1, false)], ..inside(17).unwrap() };
         assert_eq!(on(&[Some(both.clone()), inside(17), None]), Some(2));
