@@ -195,12 +195,13 @@ impl Jury<'_> {
             // A message back to this rank may be done, and wait for the other half of a send_recv.
             match presence.messages.iter().find(|m| !back(m)) {
                 Some(next) => (rank, message) = (peer, *next),
-                None => {
+                None if presence.messages.is_empty() => {
                     return Verdict::of(
                         &[peer],
                         format!("{}; it has not come to this message", self.told(peer)),
                     );
                 }
+                None => break,
             }
         }
         self.nobody()
