@@ -118,6 +118,17 @@ static void conflict_of_others(int rank, int size, const char *hosts, void *data
   CHECK(strstr(last_error(), "the number of connections (RING_CONNECTIONS"), "rank %d: %s", rank, last_error());
 }
 
+/* All start at the same time, and ranks that disagree have failed before others have connected with
+ * them: these hear of it all the same. */
+static void conflict_at_once(int rank, int size, const char *hosts, void *data) {
+  ring_config_t config = make_config(rank, hosts, rank == *(int *)data ? 2 : 1);
+  ring_group_t *group = NULL;
+  double start = seconds();
+  EXPECT(RING_STATUS_CONNECT_FAILED, ring_group_create(&config, &group));
+  CHECK(seconds() - start < 5, "rank %d of %d took %f s", rank, size, seconds() - start);
+  CHECK(strstr(last_error(), "the number of connections (RING_CONNECTIONS"), "rank %d: %s", rank, last_error());
+}
+
 static int connect_to(int port) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -244,6 +255,11 @@ int main(void) {
   hosts = make_hosts(5, 1);
   run_ranks(5, hosts, conflict_of_others, NULL, 20, 0);
   free(hosts);
+  for (int odd = 0; odd < 6; odd++) {
+    hosts = make_hosts(6, 1);
+    run_ranks(6, hosts, conflict_at_once, &odd, 20, 0);
+    free(hosts);
+  }
 
   mlx_neighbours();
 

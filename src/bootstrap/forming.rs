@@ -6,7 +6,7 @@
 //!
 //! - CONNECT_FAILED or AUTH_FAILED is a conflict: claims that differ, two processes of one rank, a peer
 //!   that is none. It stays until somebody changes a configuration, so that every rank fails with it
-//!   at once.
+//!   at once, or once the neighbours that are about to connect have come to hear of it.
 //! - Any other status (TIMEOUT stands for the sender's connect timeout) is the sender's own: its next run
 //!   may come, and is waited for, as for one that has ended without a word.
 //! - A rank that has confirmed waits for nobody's next run, which would be of another ring: each
@@ -20,6 +20,7 @@ use crate::bootstrap::control::{self, Control};
 use crate::bootstrap::dial::Dial;
 use crate::bootstrap::door::Door;
 use crate::bootstrap::gossip::{Gaps, Gossip, LEFT, RIGHT};
+use crate::bootstrap::last_word::is_conflict;
 use crate::bootstrap::listen::Listening;
 use crate::bootstrap::visitors::Visitors;
 use crate::bootstrap::{Connection, Neighbour, Ring};
@@ -43,6 +44,7 @@ pub fn form(config: &Config) -> Result<Ring> {
         Err(error) => Err(error),
     };
     if let Err(error) = &formed {
+        forming.await_neighbours(error);
         forming.part(error);
     }
     formed
@@ -57,7 +59,7 @@ pub(super) struct Forming<'c> {
     pub(super) claims: Claims,
     pub(super) right: usize,
     pub(super) left: usize,
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     pub(super) listening: Vec<Listening>,
     listens_since: Option<Instant>,
     pub(super) visitors: Visitors,
@@ -70,7 +72,7 @@ pub(super) struct Forming<'c> {
     pub(super) before: Option<(Gaps, Error)>,
     /// A record that has failed this rank's forming, as it is passed on.
     heard: Option<Frame>,
-    is_late: bool,
+    pub(super) is_late: bool,
 }
 
 impl Forming<'_> {
@@ -139,7 +141,7 @@ impl Forming<'_> {
         }
     }
 
-    fn dial(&mut self, now: Instant) -> Result<()> {
+    pub(super) fn dial(&mut self, now: Instant) -> Result<()> {
         // A rank whose port another process has may be the same rank twice: only the one that
         // listens goes on. The first dial is the control link: while it fails, the others would.
         if !self.listening.iter().all(Listening::is_listening) {
@@ -252,7 +254,7 @@ impl Forming<'_> {
     fn hear_record(&mut self, other: usize, error: Error) -> Result<()> {
         let frame = Frame::Record(error.clone());
         let teller = error.detected_by.map_or("a rank".to_owned(), |rank| format!("rank {rank}"));
-        let is_conflict = matches!(error.status, Status::ConnectFailed | Status::AuthFailed);
+        let is_conflict = is_conflict(&error);
         if is_conflict || self.gossip.has_confirmed() {
             let status = if is_conflict { error.status } else { Status::ConnectFailed };
             let text = format!("{teller} could not form the ring: {}", error.text);
@@ -285,7 +287,7 @@ impl Forming<'_> {
         }
     }
 
-    fn sleep(&self, now: Instant) -> Result<()> {
+    pub(super) fn sleep(&self, now: Instant) -> Result<()> {
         let mut entries = Vec::new();
         let mut add = |connection: &Connection, interest| {
             entries.push(PollEntry::new(connection.descriptor(), interest));

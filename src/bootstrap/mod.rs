@@ -12,6 +12,7 @@ mod door;
 mod forming;
 mod gossip;
 mod handshake;
+mod last_word;
 mod listen;
 mod resolve;
 mod rivals;

@@ -69,6 +69,7 @@ pub struct Visitors {
     /// Which process the joined links lead to.
     nonce: Option<[u8; 16]>,
     strangers: u64,
+    refused_left: bool,
     /// Those of the strangers that did not speak this protocol.
     unknown: u64,
     /// The last stranger that spoke this protocol, in words.
@@ -108,6 +109,7 @@ impl Visitors {
             control: None,
             nonce: None,
             strangers: 0,
+            refused_left: false,
             unknown: 0,
             outsider: None,
             strange: Vec::new(),
@@ -290,6 +292,7 @@ impl Visitors {
         }
         if let Some(differences) = self.claims.differences(self.left, &hello) {
             let _ = answer(Answer::Differs);
+            self.refused_left = true;
             let text = format!(
                 "the process that connected from {from} as rank {} disagrees: {differences}",
                 hello.from
@@ -307,6 +310,7 @@ impl Visitors {
         self.forget_ended();
         if self.nonce.is_some_and(|nonce| nonce != hello.nonce) {
             let _ = answer(Answer::Taken);
+            self.refused_left = true;
             let text =
                 format!("two processes claim to be rank {}; the second connected from {from}", self.left);
             return Err(Error::new(Status::ConnectFailed, text).at_rank(self.left));
@@ -352,6 +356,11 @@ impl Visitors {
     pub fn close(&mut self, now: Instant) {
         self.joined.clear();
         self.formed = Some(now);
+    }
+
+    /// Whether somebody has been answered that the two claims differ.
+    pub fn has_refused_left(&self) -> bool {
+        self.refused_left
     }
 
     pub fn strangers(&self) -> u64 {
