@@ -69,10 +69,19 @@ pub(super) struct Forming<'c> {
     pub(super) gossip: Gossip,
     /// What was missing when a rank gave up at its timeout: its end, and that of others behind it,
     /// would look like the cause of what it only followed from.
-    pub(super) before: Option<(Gaps, Error)>,
+    pub(super) before: Option<Before>,
     /// A record that has failed this rank's forming, as it is passed on.
     heard: Option<Frame>,
     pub(super) is_late: bool,
+}
+
+/// What a rank lacked when another gave up.
+pub(super) struct Before {
+    pub gaps: Gaps,
+    /// Neighbours that are there, but lack links, in words.
+    pub late_links: Vec<(usize, String)>,
+    /// Why the other gave up.
+    pub first: Error,
 }
 
 impl Forming<'_> {
@@ -262,7 +271,8 @@ impl Forming<'_> {
             return Err(Error { status, text, ..error });
         }
         if self.before.is_none() {
-            self.before = Some((self.gossip.gaps(), error));
+            let (gaps, late_links) = (self.gossip.gaps(), self.late_links());
+            self.before = Some(Before { gaps, late_links, first: error });
             if let Some(control) = self.side(other) {
                 control.tell(&frame);
             }

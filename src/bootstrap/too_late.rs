@@ -17,9 +17,9 @@ impl Forming<'_> {
             let text = late(vec![format!("accepting connections: {}", os_words(error))]);
             return Error::new(Status::System, text).with_os(error);
         }
-        let (gaps, first) = match &self.before {
-            Some((gaps, first)) => (gaps.clone(), Some(first)),
-            None => (self.gossip.gaps(), None),
+        let (gaps, late_links, first) = match &self.before {
+            Some(before) => (before.gaps.clone(), before.late_links.clone(), Some(&before.first)),
+            None => (self.gossip.gaps(), self.late_links(), None),
         };
         let mut parts = self.parts(&gaps);
         let mut rank = gaps.missing.first().map(|missing| missing.rank);
@@ -28,16 +28,9 @@ impl Forming<'_> {
             parts.push(format!("{teller} gave up: {}", first.text));
             rank = rank.or(first.rank);
         }
-        // The neighbour itself is there: what is missing are further links.
-        let late_link = self.dials.iter().find(|dial| !dial.is_done());
-        if let Some(late) = late_link.filter(|_| self.control.is_some()) {
-            let trouble = late.trouble().0;
-            parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
-            rank = rank.or(Some(self.right));
-        }
-        if !self.visitors.is_complete() && self.visitors.control.is_some() {
-            parts.push(format!("rank {} (left neighbour) has not made all of its connections", self.left));
-            rank = rank.or(Some(self.left));
+        for (neighbour, text) in late_links {
+            parts.push(text);
+            rank = rank.or(Some(neighbour));
         }
         let mut status = Status::ConnectFailed;
         if let Some(impostor) = self.visitors.impostor() {
@@ -48,6 +41,35 @@ impl Forming<'_> {
         let late_dial = self.dials.iter().find(|dial| !dial.is_done());
         let os_error = late_dial.map_or(0, |dial| dial.trouble().1);
         Error { rank, os_error, ..Error::new(status, late(parts)) }
+    }
+
+    /// Neighbours that are there themselves, but lack further links.
+    pub(super) fn late_links(&self) -> Vec<(usize, String)> {
+        let mut late = Vec::new();
+        let dial = self.dials.iter().find(|dial| !dial.is_done());
+        if let Some(dial) = dial.filter(|_| self.control.is_some()) {
+            let trouble = dial.trouble().0;
+            let text = format!("rank {} (right neighbour) could not be reached at {trouble}", self.right);
+            late.push((self.right, text));
+        }
+        if !self.visitors.is_complete() && self.visitors.control.is_some() {
+            let own = &self.config.entries[self.config.rank];
+            let lanes = self.visitors.missing_lanes();
+            let mut to: Vec<_> = lanes.map(|lane| usize::from(lane) / self.config.connections).collect();
+            to.dedup();
+            if to.is_empty() {
+                // Messages go by the first.
+                to.push(0);
+            }
+            let to: Vec<_> = to.into_iter().map(|address| own[address].to_string()).collect();
+            let text = format!(
+                "rank {} (left neighbour) has not made all of its connections to {}",
+                self.left,
+                to.join(", ")
+            );
+            late.push((self.left, text));
+        }
+        late
     }
 
     fn parts(&self, gaps: &Gaps) -> Vec<String> {

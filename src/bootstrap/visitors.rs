@@ -347,6 +347,12 @@ impl Visitors {
         self.control.is_some() && self.claims.links().filter(data).all(|link| self.joined.contains_key(&link))
     }
 
+    /// Lanes that the left neighbour has not made.
+    pub fn missing_lanes(&self) -> impl Iterator<Item = u16> {
+        let missing = |link: &LinkName| link.0 == LinkKind::Lane && !self.joined.contains_key(link);
+        self.claims.links().filter(missing).map(|(_, lane)| lane)
+    }
+
     /// A link other than control, once complete.
     pub fn take(&mut self, link: LinkName) -> Option<Connection> {
         self.joined.remove(&link)
