@@ -173,6 +173,7 @@ static void run_round(struct round *round) {
     expect_verdict(witnesses, size, ~except, &verdict);
   }
   free(hosts);
+  release_ports();
 }
 
 /* ---- all of them ---- */
