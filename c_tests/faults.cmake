@@ -38,7 +38,11 @@ foreach(program absent waiting patience destroyed gone interrupted descriptors
 endforeach()
 
 # Faults that other programs have among their cases, and that promise no times.
-set_tests_properties(mismatch_n2 mismatch_n3 mismatch_n4 mismatch_n8 forming destroy fork PROPERTIES LABELS faults)
+set_tests_properties(mismatch_n2 mismatch_n3 mismatch_n4 mismatch_n8 forming rivals late secret configuration
+  destroy fork numbers PROPERTIES LABELS faults)
+foreach(size RANGE 1 8)
+  set_tests_properties(all_reduce_n${size}_c1 all_reduce_n${size}_c3 PROPERTIES LABELS faults)
+endforeach()
 
 faults_program(two_jobs)
 faults_test(two_jobs two_jobs 120)

@@ -55,7 +55,6 @@ impl Group {
         let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
         if size > 1 {
             let ring = bootstrap::form(config)?;
-            // Nobody looks after it yet.
             door = Some(ring.door);
             let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
             peers.addresses = (0..size).map(|rank| left_of(rank).right_address).collect();

@@ -1,6 +1,6 @@
 //! The system calls that std and socket2 lack. A platform provides:
 //!
-//! - [`send`], [`receive`], [`peek`]: one non-blocking transfer that never raises SIGPIPE
+//! - [`send`], [`receive`]: one non-blocking transfer that never raises SIGPIPE
 //! - [`poll`]: sleep until a descriptor is ready
 //! - [`Wake`], [`Stop`]: a descriptor that another thread makes ready, and a flag with one
 //! - [`keep_alive`]: the end of a connection whose peer's host is silent
@@ -15,7 +15,7 @@ mod stop;
 mod thread;
 mod wake;
 
-pub use socket::{Interest, PollEntry, keep_alive, peek, poll, quiet, receive, send};
+pub use socket::{Interest, PollEntry, keep_alive, poll, quiet, receive, send};
 pub use stop::Stop;
 pub use thread::{spawn, spawn_scoped, yield_core};
 pub use wake::Wake;

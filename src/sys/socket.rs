@@ -37,21 +37,11 @@ pub fn send(socket: RawFd, pieces: &[Region<'_>]) -> io::Result<usize> {
 /// Reads what has arrived into `into`, without blocking; 0 if nothing has. The peer's end is
 /// `UnexpectedEof`.
 pub fn receive(socket: RawFd, into: Region<'_>) -> io::Result<usize> {
-    take(socket, into, 0)
-}
-
-/// As [`receive`], but leaves what it reads to the next one.
-pub fn peek(socket: RawFd, into: Region<'_>) -> io::Result<usize> {
-    take(socket, into, libc::MSG_PEEK)
-}
-
-fn take(socket: RawFd, into: Region<'_>, flags: libc::c_int) -> io::Result<usize> {
     if into.is_empty() {
         return Ok(0);
     }
     // SAFETY: the region is writable for its length.
-    let got =
-        syscall!(unsafe { libc::recv(socket, into.as_ptr().cast(), into.len(), libc::MSG_DONTWAIT | flags) });
+    let got = syscall!(unsafe { libc::recv(socket, into.as_ptr().cast(), into.len(), libc::MSG_DONTWAIT) });
     match got {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
         other => not_now(other),
@@ -153,8 +143,6 @@ mod tests {
         let (mut one, mut two, mut got) = ([1u8, 2], [3u8], [0u8; 8]);
         let pieces = [Region::from_slice(&mut one), Region::empty(), Region::from_slice(&mut two)];
         assert_eq!(send(a.as_raw_fd(), &pieces).unwrap(), 3);
-        assert_eq!(peek(b.as_raw_fd(), Region::from_slice(&mut got[..2])).unwrap(), 2);
-        assert_eq!(got[..3], [1, 2, 0]);
         assert_eq!(receive(b.as_raw_fd(), Region::from_slice(&mut got)).unwrap(), 3);
         assert_eq!(got[..3], [1, 2, 3]);
         assert_eq!(receive(b.as_raw_fd(), Region::from_slice(&mut got)).unwrap(), 0);
