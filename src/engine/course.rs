@@ -60,6 +60,8 @@ pub struct Course {
     /// Bytes that may be sent now: what the pass may be ahead, and what it has received and
     /// reduced, less what it has sent.
     credit: usize,
+    /// Bytes that are still to be received before anything is sent.
+    hold: usize,
 }
 
 impl Course {
@@ -77,6 +79,7 @@ impl Course {
             receipts: cursor(&pass.receipts),
             moved: (0, 0),
             credit: pass.ahead * element,
+            hold: pass.hold * element,
         }
     }
 
@@ -107,7 +110,7 @@ impl Course {
     /// The link that this pass waits to send on.
     pub fn wants_to_send(&self) -> Option<usize> {
         let has_something = self.header_left > 0 || (self.credit > 0 && !self.sends.is_done());
-        self.out.filter(|_| has_something)
+        self.out.filter(|_| has_something && self.hold == 0)
     }
 
     /// The link that this pass waits to receive on.
@@ -179,6 +182,7 @@ impl Course {
                 break;
             }
             self.credit += bytes;
+            self.hold = self.hold.saturating_sub(bytes);
             self.moved.1 += bytes as u64;
             moved = true;
         }

@@ -1,22 +1,22 @@
 //! All-gather: every rank's block travels round until all have it.
 
+use super::exchange::exchange;
 use super::segment::Stretch;
-use super::{Buffer, Flow, Place, Plan, Span, flood};
+use super::{Buffer, Flow, Place, Plan, Span};
 
-/// Small blocks travel whole, half-way round in each direction: floor(n/2) steps.
+/// Small blocks travel whole, in floor(n/2) steps.
 pub fn whole(plan: &mut Plan, place: Place, count: usize) {
     keep_own(plan, place, count);
     let own = Span { buffer: Buffer::Send, start: 0, len: count };
-    flood::exchange(plan, place, count, own, Buffer::Recv);
+    exchange(plan, place, count, own, Buffer::Recv);
 }
 
 /// Large blocks are cut in two halves, of which the first goes all the way right and the second
 /// left, so that both directions of a link carry the same; lanes cut each half.
 pub fn halves(plan: &mut Plan, place: Place, count: usize) {
     keep_own(plan, place, count);
-    let whole = Stretch { start: 0, len: count };
     for lane in 0..place.lanes {
-        for (flow, half) in [(Flow::Right, whole.part(0, 2)), (Flow::Left, whole.part(1, 2))] {
+        for (flow, half) in Stretch::whole(count).flows(2) {
             let piece = half.part(lane, place.lanes);
             if lane > 0 && piece.len == 0 {
                 continue;

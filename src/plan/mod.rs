@@ -6,6 +6,7 @@
 //! receive stream plus [`Pass::ahead`]. No socket and no arithmetic here.
 
 mod all_gather;
+mod exchange;
 mod flood;
 mod ring;
 mod segment;
@@ -91,6 +92,9 @@ pub struct Pass {
     /// Elements that may be sent before any has been received; each further one needs one
     /// received (and reduced) element more.
     pub ahead: usize,
+    /// Elements that must be received before anything is sent, the call header included: what was
+    /// received then leaves in one write with what this rank adds.
+    pub hold: usize,
     /// This pass's part of [`Plan::sends`].
     pub sends: Range<usize>,
     /// This pass's part of [`Plan::receipts`].
@@ -103,7 +107,7 @@ pub struct Pass {
 pub enum Algorithm {
     /// Segments go round: reduced on the first round, passed around on the second.
     Ring = 1,
-    /// Whole inputs go both ways, half-way round; each rank reduces for itself.
+    /// Every rank's whole input reaches every other; each reduces for itself.
     Flood = 2,
 }
 
@@ -140,8 +144,8 @@ pub struct Place {
 /// A call of fewer bytes is one part that goes right; a larger one has two, so that both
 /// directions of each link are in use. Part of the protocol: it decides the order of reduction.
 const TWO_PARTS_FROM_BYTES: usize = 64 << 10;
-/// The flood sends each input half-way round the ring, which costs more bytes than the ring's
-/// segments but fewer steps: below this size a step costs more than the bytes.
+/// The flood sends every input to every rank, which costs more bytes than the ring's segments but
+/// fewer steps: below this size a step costs more than the bytes.
 const FLOOD_MAX_BYTES: usize = 16 << 10;
 /// In a ring of two the flood moves as many bytes as the segments would, in one step of two.
 const FLOOD_MAX_BYTES_OF_TWO: usize = TWO_PARTS_FROM_BYTES - 1;
@@ -164,13 +168,14 @@ impl Plan {
     /// Plans an all-reduce of `count` elements from Send to Recv.
     pub fn all_reduce(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
         let bytes = count * element_bytes;
+        let parts = if bytes < TWO_PARTS_FROM_BYTES { 1 } else { 2 };
         let flood = if place.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
         let fits = place.size <= FLOOD_MAX_RANKS && bytes * place.size <= FLOOD_MAX_SCRATCH;
         if bytes <= flood && fits {
-            flood::all_reduce(self, place, count);
+            flood::all_reduce(self, place, count, parts);
             return Algorithm::Flood;
         }
-        ring::all_reduce(self, place, count, if bytes < TWO_PARTS_FROM_BYTES { 1 } else { 2 });
+        ring::all_reduce(self, place, count, parts);
         Algorithm::Ring
     }
 
@@ -193,7 +198,7 @@ impl Plan {
 
     /// Plans a barrier: one scratch byte of every rank reaches every other.
     pub fn barrier(&mut self, place: Place) -> Algorithm {
-        flood::exchange(
+        exchange::exchange(
             self,
             place,
             1,
@@ -207,7 +212,13 @@ impl Plan {
     /// Starts the next pass.
     pub fn begin(&mut self, flow: Flow, lane: usize, ahead: usize) {
         let (sends, receipts) = (self.sends.len(), self.receipts.len());
-        self.passes.push(Pass { flow, lane, ahead, sends: sends..sends, receipts: receipts..receipts });
+        let (sends, receipts) = (sends..sends, receipts..receipts);
+        self.passes.push(Pass { flow, lane, ahead, hold: 0, sends, receipts });
+    }
+
+    /// Has the pass under way send nothing before it has received so many elements.
+    pub fn hold(&mut self, elements: usize) {
+        self.passes.iter_mut().next_back().into_iter().for_each(|pass| pass.hold = elements);
     }
 
     /// Adds a span to send to the pass under way.
@@ -243,6 +254,14 @@ impl Flow {
         match self {
             Flow::Right => (rank + size - steps % size) % size,
             Flow::Left => (rank + steps) % size,
+        }
+    }
+
+    /// The rank that lies `steps` after `rank` in this direction.
+    fn downstream(self, rank: usize, steps: usize, size: usize) -> usize {
+        match self {
+            Flow::Right => Flow::Left.upstream(rank, steps, size),
+            Flow::Left => Flow::Right.upstream(rank, steps, size),
         }
     }
 }

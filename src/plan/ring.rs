@@ -8,11 +8,8 @@ use super::{Buffer, Flow, Place, Plan, Span};
 /// All-reduce of `count` elements in one part, which goes right, or two, of which the second goes
 /// left. Lanes cut each segment, so that they change no element's order of reduction.
 pub fn all_reduce(plan: &mut Plan, place: Place, count: usize, parts: usize) {
-    let whole = Stretch { start: 0, len: count };
-    let none = Stretch { start: count, len: 0 };
-    let (right, left) = if parts == 1 { (whole, none) } else { (whole.part(0, 2), whole.part(1, 2)) };
     for lane in 0..place.lanes {
-        for (flow, part) in [(Flow::Right, right), (Flow::Left, left)] {
+        for (flow, part) in Stretch::whole(count).flows(parts) {
             if lane == 0 || part.len > 0 {
                 pass(plan, place, flow, lane, part);
             }

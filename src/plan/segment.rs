@@ -1,5 +1,7 @@
 //! Cutting a stretch of elements into equal parts.
 
+use super::Flow;
+
 /// A stretch of elements of some buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -8,11 +10,23 @@ pub struct Stretch {
 }
 
 impl Stretch {
+    /// All of a buffer of `len` elements.
+    pub fn whole(len: usize) -> Stretch {
+        Stretch { start: 0, len }
+    }
+
     /// Part `index` of `parts`: from floor(index * len / parts) to floor((index + 1) * len / parts).
     pub fn part(self, index: usize, parts: usize) -> Stretch {
         let cut = |i: usize| (self.len as u128 * i as u128 / parts as u128) as usize;
         let (start, end) = (cut(index), cut(index + 1));
         Stretch { start: self.start + start, len: end - start }
+    }
+
+    /// The part that goes right and the part that goes left: all and nothing, or a half each.
+    pub fn flows(self, parts: usize) -> [(Flow, Stretch); 2] {
+        let nothing = Stretch { start: self.start + self.len, len: 0 };
+        let (right, left) = if parts == 1 { (self, nothing) } else { (self.part(0, 2), self.part(1, 2)) };
+        [(Flow::Right, right), (Flow::Left, left)]
     }
 }
 

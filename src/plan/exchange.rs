@@ -1,0 +1,70 @@
+//! Every rank's block to every other rank, in floor(n/2) steps: for small calls, where a step costs
+//! more than the bytes.
+//!
+//! In a ring of an even number each step is one exchange with one neighbour, turn and turn about (Chen,
+//! Zhang et al., "Performance evaluation of allgather algorithms on terascale Linux cluster with fast
+//! Ethernet", 2005: neighbour exchange): n/2 messages a rank. Otherwise blocks travel both ways, half-way
+//! round: as many steps, but n - 1 messages.
+
+use super::{Buffer, Flow, Place, Plan, Span};
+
+/// Sends `own` to every other rank and receives theirs: rank r's to elements
+/// [r * `count`, (r + 1) * `count`) of `slots`.
+pub fn exchange(plan: &mut Plan, place: Place, count: usize, own: Span, slots: Buffer) {
+    if place.size > 2 && place.size.is_multiple_of(2) {
+        by_neighbours(plan, place, count, own, slots);
+    } else {
+        both_ways(plan, place, count, own, slots);
+    }
+}
+
+/// Ranks half-way round are reached rightwards only.
+fn both_ways(plan: &mut Plan, place: Place, count: usize, own: Span, slots: Buffer) {
+    for (flow, steps) in [(Flow::Right, place.size / 2), (Flow::Left, (place.size - 1) / 2)] {
+        let slot = |hops: usize| {
+            let rank = flow.upstream(place.rank, hops, place.size);
+            Span { buffer: slots, start: rank * count, len: count }
+        };
+        plan.begin(flow, 0, if steps > 0 { count } else { 0 });
+        for step in 1..=steps {
+            plan.send(if step == 1 { own } else { slot(step - 1) });
+        }
+        for step in 1..=steps {
+            plan.store(slot(step));
+        }
+    }
+}
+
+/// Ranks 2p and 2p + 1 are pair p. A rank exchanges own blocks with its partner first, then pairs of
+/// blocks with its other neighbour and its partner in turn: what it sends, the partner's step before
+/// brought it. Ranks of a pair go opposite ways, so that each pair of blocks travels half-way round both ways.
+fn by_neighbours(plan: &mut Plan, place: Place, count: usize, own: Span, slots: Buffer) {
+    let pairs = place.size / 2;
+    let pair = |pair: usize| Span { buffer: slots, start: 2 * pair * count, len: 2 * count };
+    let (mine, is_lower) = (place.rank / 2, place.rank.is_multiple_of(2));
+    let partner = place.rank ^ 1;
+    // The pair so many places from this rank's own, on the side of its partner.
+    let beyond = |steps: usize| pair(if is_lower { mine + steps } else { mine + pairs - steps } % pairs);
+    // Likewise on the side of its other neighbour.
+    let outside = |steps: usize| beyond(pairs - steps);
+    let (exchanges_outside, exchanges_beyond) = (pairs / 2, (pairs - 1) / 2);
+    for flow in [Flow::Right, Flow::Left] {
+        if (flow == Flow::Right) == is_lower {
+            // To the partner: received from outside.
+            plan.begin(flow, 0, count);
+            plan.send(own);
+            (1..=exchanges_beyond).for_each(|steps| plan.send(outside(steps)));
+            (1..=exchanges_outside).for_each(|steps| plan.store(outside(steps)));
+        } else {
+            // Outside: received from the partner, and its block leaves together with the own one.
+            plan.begin(flow, 0, count);
+            plan.hold(count);
+            let theirs = Span { buffer: slots, start: partner * count, len: count };
+            let both = if is_lower { [own, theirs] } else { [theirs, own] };
+            both.into_iter().for_each(|block| plan.send(block));
+            (1..exchanges_outside).for_each(|steps| plan.send(beyond(steps)));
+            plan.store(theirs);
+            (1..=exchanges_beyond).for_each(|steps| plan.store(beyond(steps)));
+        }
+    }
+}
