@@ -2,7 +2,7 @@
 
 use super::exchange::exchange;
 use super::segment::Stretch;
-use super::{Buffer, Flow, Place, Plan, Span};
+use super::{Buffer, Place, Plan, Span};
 
 /// Small blocks travel whole, in floor(n/2) steps.
 pub fn whole(plan: &mut Plan, place: Place, count: usize) {
