@@ -7,8 +7,9 @@ use crate::sys;
 /// How long a call stays awake after something moved. A peer on the same host answers in well
 /// under this; being woken from poll costs as much.
 const AWAKE: Duration = Duration::from_micros(50);
-/// Giving up the core for longer than this shows another program on it.
-const CROWDED_YIELD: Duration = Duration::from_micros(100);
+/// Giving up the core for longer than this shows another program on it: another rank has done a step of
+/// a small call in less, and a program that computes has the core for milliseconds.
+const CROWDED_YIELD: Duration = Duration::from_micros(300);
 /// How long the group then sleeps at its first miss.
 const CROWDED: Duration = Duration::from_millis(100);
 

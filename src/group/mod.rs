@@ -229,7 +229,9 @@ fn refused(what: &str, error: &std::io::Error) -> Error {
     Error::new(Status::System, format!("{what}: {}", os_words(error))).with_os(error)
 }
 
+/// A link that carries data.
 fn boxed(link: TcpLink) -> Box<dyn Link> {
+    link.suit_data();
     Box::new(link)
 }
 

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-use socket2::Socket;
+use socket2::{SockAddr, Socket};
 
 use super::Link;
 use crate::memory::Region;
@@ -43,6 +43,31 @@ impl TcpLink {
     /// Has the system end the connection some 20 s after the peer's host has gone silent.
     pub fn keep_alive(&self) -> io::Result<()> {
         sys::keep_alive(&self.socket)
+    }
+
+    /// Suits the connection to data between processes of one host; elsewhere it is left to the system.
+    ///
+    /// What is in flight on a host is in its caches or isn't: with the system's own buffers, which grow to
+    /// megabytes, arrays of 16 MiB take 1.25 times as long. A host with Linux's usual limits
+    /// grants half of what is asked for here, which is nearly as good. Of the congestion controls cubic
+    /// and reno stay out of the way, where BBR's pacing costs a third of the bandwidth.
+    pub fn suit_data(&self) {
+        /// Of each of the two buffers.
+        const SAME_HOST_BUFFER: usize = 400 << 10;
+        if self.is_on_one_host() {
+            // A refusal costs speed and nothing else.
+            let _ = self.socket.set_send_buffer_size(SAME_HOST_BUFFER);
+            let _ = self.socket.set_recv_buffer_size(SAME_HOST_BUFFER);
+            let _ = sys::control_congestion(&self.socket, &["cubic", "reno"]);
+        }
+    }
+
+    fn is_on_one_host(&self) -> bool {
+        let ip = |address: io::Result<SockAddr>| Some(address.ok()?.as_socket()?.ip());
+        match (ip(self.socket.local_addr()), ip(self.socket.peer_addr())) {
+            (Some(ours), Some(theirs)) => ours == theirs || ours.is_loopback() && theirs.is_loopback(),
+            _ => false,
+        }
     }
 
     /// Moves what is buffered to the front.

@@ -4,6 +4,7 @@
 //! - [`poll`]: sleep until a descriptor is ready
 //! - [`Wake`], [`Stop`]: a descriptor that another thread makes ready, and a flag with one
 //! - [`keep_alive`]: the end of a connection whose peer's host is silent
+//! - [`control_congestion`]: how a connection reacts to what it takes for a full network
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
 //! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
 //! - [`interface_index`], [`boot_id`], [`random`], [`yield_core`]
@@ -15,7 +16,7 @@ mod stop;
 mod thread;
 mod wake;
 
-pub use socket::{Interest, PollEntry, keep_alive, poll, quiet, receive, send};
+pub use socket::{Interest, PollEntry, control_congestion, keep_alive, poll, quiet, receive, send};
 pub use stop::Stop;
 pub use thread::{spawn, spawn_scoped, yield_core};
 pub use wake::Wake;

@@ -84,6 +84,23 @@ pub fn keep_alive(socket: &socket2::Socket) -> io::Result<()> {
     Ok(())
 }
 
+/// Asks for the first of these congestion controls that the host has and lets this process use.
+pub fn control_congestion(socket: &socket2::Socket, names: &[&str]) -> io::Result<()> {
+    let mut result = Ok(());
+    for name in names {
+        #[cfg(any(target_os = "linux", target_os = "freebsd"))]
+        {
+            result = socket.set_tcp_congestion(name.as_bytes());
+        }
+        // Elsewhere it is the host's alone.
+        let _ = (socket, name);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
 /// What a descriptor is waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
