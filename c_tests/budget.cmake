@@ -1,0 +1,14 @@
+# What calls may cost besides time: system calls, allocations, threads, page faults, memory.
+# `ctest -R budget` runs these alone.
+function(budget_program program)
+  add_executable(budget_${program} src/budget/${program}.c ${ARGN})
+  target_link_libraries(budget_${program} PRIVATE harness ${CMAKE_DL_LIBS})
+  # The functions that count stand before libc's for the library, too.
+  set_target_properties(budget_${program} PROPERTIES ENABLE_EXPORTS TRUE)
+endfunction()
+
+budget_program(steps src/budget/counts.c)
+foreach(size 2 3 4)
+  ring_test(budget_steps_n${size} budget_steps 120 ${size})
+  set_tests_properties(budget_steps_n${size} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
