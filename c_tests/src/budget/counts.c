@@ -94,7 +94,7 @@ void free(void *memory) {
 /* libc's function of that name as `libc`. Looked up at its first call, which may come before any constructor. */
 #define FIND_LIBC(name)                  \
   static __typeof__(name) *libc = NULL; \
-  if (!libc) libc = (__typeof__(libc))dlsym(RTLD_NEXT, #name)
+  if (!libc) *(void **)&libc = dlsym(RTLD_NEXT, #name)
 
 ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
   FIND_LIBC(sendmsg);
