@@ -14,18 +14,21 @@
 #include <time.h>
 #include <unistd.h>
 
-const char *const COUNT_NAMES[COUNTS] = {"allocations", "frees",       "sends",       "receipts", "misses",
+const char *const COUNT_NAMES[COUNTS] = {"allocations", "frees",       "sends",       "receipts", "misses",     "repeats",
                                          "yields",      "clock reads", "early reads", "polls",    "other calls"};
 
 static _Thread_local long mine[COUNTS];
 static long all[COUNTS];
 static _Thread_local bool yielded_just_now, stopped;
+static _Thread_local int received_from = -1; /* a socket, just now */
 static _Thread_local struct timespec stopped_at;
 
 static void note(enum count count) {
   mine[count]++;
   __atomic_fetch_add(&all[count], 1, __ATOMIC_RELAXED);
-  if (count > FREES) yielded_just_now = count == YIELDS;
+  if (count <= FREES) return;
+  yielded_just_now = count == YIELDS;
+  received_from = -1;
 }
 
 void counts_start(void) {
@@ -105,7 +108,11 @@ ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
 ssize_t recv(int socket, void *into, size_t bytes, int flags) {
   FIND_LIBC(recv);
   ssize_t got = libc(socket, into, bytes, flags);
+  int error = errno;
+  if (got <= 0 && socket == received_from) note(REPEATS);
   note(got > 0 ? RECEIPTS : MISSES);
+  if (got > 0) received_from = socket;
+  errno = error;
   return got;
 }
 

@@ -11,6 +11,7 @@ enum count {
   SENDS,         /* sendmsg */
   RECEIPTS,      /* recv that gave something */
   MISSES,        /* recv that gave nothing */
+  REPEATS,       /* those that came just after one from the same socket that gave something */
   YIELDS,        /* sched_yield */
   CLOCK_READS,   /* clock_gettime */
   EARLY_READS,   /* those that no sched_yield came just before */
