@@ -14,7 +14,8 @@ foreach(size 2 3 4)
 endforeach()
 # The same as the kernel sees it.
 foreach(size 2 3)
-  ring_test(budget_traced_n${size} sh 240 "${CMAKE_CURRENT_SOURCE_DIR}/traced.sh" $<TARGET_FILE:budget_steps> ${size} 400)
+  ring_test(budget_traced_n${size} sh 240 "${CMAKE_CURRENT_SOURCE_DIR}/traced.sh" $<TARGET_FILE:budget_steps>
+    ${size} 400)
   set_tests_properties(budget_traced_n${size} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
 

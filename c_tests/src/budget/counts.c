@@ -14,8 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-const char *const COUNT_NAMES[COUNTS] = {"allocations", "frees",       "sends",       "receipts", "misses",     "repeats",
-                                         "yields",      "clock reads", "early reads", "polls",    "other calls"};
+const char *const COUNT_NAMES[COUNTS] = {
+    "allocations", "frees",       "sends",       "receipts", "misses",     "repeats",
+    "yields",      "clock reads", "early reads", "polls",    "other calls"};
 
 static _Thread_local long mine[COUNTS];
 static long all[COUNTS];

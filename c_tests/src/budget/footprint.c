@@ -42,8 +42,8 @@ static void body(int rank, int size, const char *hosts, void *data) {
   for (size_t count = 1; count <= MOST; count *= 4)
     OK(ring_send_recv(group, array, count, right, whole, count, left, RING_DTYPE_UINT8));
   long after = anonymous_kib();
-  printf("rank %d of %d keeps %ld KiB: %ld of them when formed, %ld after a barrier, %ld after all_reduces\n", rank, size,
-         after - before, formed - before, small - before, reduced - before);
+  printf("rank %d of %d keeps %ld KiB: %ld of them when formed, %ld after a barrier, %ld after all_reduces\n", rank,
+         size, after - before, formed - before, small - before, reduced - before);
   CHECK(after - before < LIMIT_KIB, "%ld KiB", after - before);
   OK(ring_barrier(group));
   ring_group_destroy(group);

@@ -16,13 +16,18 @@ enum {
   STRAY = 20,      /* what happens in one of so many calls at most isn't what a call does */
 };
 
-static long calls = CALLS;
+static long small_calls = CALLS;
 
 struct kind {
   const char *name;
   size_t count; /* of int32; 0 is a barrier */
   bool late;    /* while the clock runs rank 0 lets the others wait */
 };
+
+/* Large and late calls take longer. */
+static long calls_of(const struct kind *kind) {
+  return kind->count == LARGE || kind->late ? small_calls / 5 : small_calls;
+}
 
 /* A system call that says something and does nothing. */
 static void mark(const char *text) { CHECK(access(text, F_OK) != 0); }
@@ -33,7 +38,7 @@ static void call(ring_group_t *group, const struct kind *kind, int32_t *array) {
 }
 
 static void check(const struct kind *kind, int size, const struct counts *counts) {
-  const long *here = counts->here;
+  const long *here = counts->here, calls = calls_of(kind);
   char told[512], *end = told;
   end += sprintf(end, "%s, %d ranks, %ld calls:", kind->name, size, calls);
   for (int i = 0; i < COUNTS; i++) end += snprintf(end, sizeof told / COUNTS, " %ld %s", here[i], COUNT_NAMES[i]);
@@ -65,7 +70,7 @@ static void check(const struct kind *kind, int size, const struct counts *counts
 
 /* Rank 0 is awaited each time; it isn't counted. */
 static void come_late(ring_group_t *group, const struct kind *kind, int32_t *array) {
-  for (long k = 0; k < calls; k++) {
+  for (long k = 0; k < calls_of(kind); k++) {
     usleep(LATE_US);
     call(group, kind, array);
   }
@@ -76,7 +81,7 @@ static void count(ring_group_t *group, const struct kind *kind, int32_t *array) 
   snprintf(text, sizeof text, "/no such file, begin %s", kind->name);
   mark(text);
   counts_start();
-  for (long k = 0; k < calls; k++) call(group, kind, array);
+  for (long k = 0; k < calls_of(kind); k++) call(group, kind, array);
   struct counts counts = counts_since_start();
   snprintf(text, sizeof text, "/no such file, end %s: sendmsg %ld recvfrom %ld sched_yield %ld poll %ld", kind->name,
            counts.here[SENDS], counts.here[RECEIPTS] + counts.here[MISSES], counts.here[YIELDS], counts.here[POLLS]);
@@ -107,7 +112,7 @@ static void body(int rank, int size, const char *hosts, void *data) {
   ring_group_t *group = join(rank, hosts, 1);
   (void)size;
   (void)data;
-  /* Before the first call: if a wait of it showed that the core is wanted, the group would sleep at once for a while. */
+  /* Before the first call: if a wait of it showed that the core is wanted, the group would sleep for a while. */
   stop_clock();
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (kinds[i].late) start_clock();
@@ -118,7 +123,7 @@ static void body(int rank, int size, const char *hosts, void *data) {
 
 int main(int argc, char **argv) {
   int size = argc > 1 ? atoi(argv[1]) : 2;
-  if (argc > 2) calls = atoi(argv[2]);
+  if (argc > 2) small_calls = atoi(argv[2]);
   if (!counts_work()) {
     printf("skipped: what a library calls is counted with glibc only\n");
     return 77;

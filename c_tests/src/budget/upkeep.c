@@ -11,8 +11,8 @@ enum {
   MOST = 1 << 22, /* bytes of the largest array */
   ROUNDS = 40,
   STRAY = 10,     /* what happens at most in one of so many rounds isn't what a call does */
-  /* What a sleep waits for is listed. The lists, two for collectives and two for messages each way and side, grow when a
-   * call first sleeps for so much, which no warm-up can bring about for certain. */
+  /* What a sleep waits for is listed. The lists, two for collectives and two for messages each way and side, grow when
+   * a call first sleeps for so much, which no warm-up can bring about for certain. */
   FIRST_SLEEPS = 12,
   MAX_KINDS = 64,
 };
