@@ -6,8 +6,8 @@ set -eu
 # Commands and the Debian packages that have them.
 build="cc:gcc,libc6-dev cmake:cmake make:make"
 test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils valgrind:valgrind"
-# Linux alone has network namespaces, for tests that need hosts.
-[ "$(uname -s)" != Linux ] || test="$test ip:iproute2"
+# Linux alone has network namespaces, for tests that need hosts, and strace.
+[ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace"
 lint="gcc:gcc,libc6-dev clang:clang git:git"
 
 case ${1:-test} in

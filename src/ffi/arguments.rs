@@ -27,8 +27,8 @@ fn op(number: i32, dtype: Dtype) -> Result<Op> {
 /// Bytes of `count` elements of each of `ranks` ranks.
 fn bytes(count: usize, dtype: Dtype, ranks: usize) -> Result<usize> {
     let bytes = count.checked_mul(dtype.size()).and_then(|bytes| bytes.checked_mul(ranks));
-    let of_ranks = if ranks > 1 { format!(" of {ranks} ranks") } else { String::new() };
     bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(|| {
+        let of_ranks = if ranks > 1 { format!(" of {ranks} ranks") } else { String::new() };
         invalid(format!(
             "count is {count}: so many {} elements{of_ranks} are more than PTRDIFF_MAX bytes",
             dtype.name()
