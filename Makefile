@@ -4,6 +4,7 @@
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
 # make bench      ring-perf on rings of two and of four
+# make bench-peers  libring beside its peers, which are installed first; Linux and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi
@@ -15,15 +16,16 @@ LIBDIR ?= lib
 INCLUDEDIR ?= include
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
+PEERS_FLAGS ?=
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
-C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
+C_FILES := $(wildcard tools/*/*.c examples/c/*.c) benches/peers/limits.c benches/peers/workers/ring.c
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -85,12 +87,17 @@ bench: tools
 	@build/tools/ring-perf --ranks 2
 	@build/tools/ring-perf --ranks 4
 
+bench-peers: library
+	@sh tools/deps.sh peers
+	@sh benches/peers/bench.sh --markdown benches/results/peers.md $(PEERS_FLAGS)
+
 fuzz: deps
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh fuzz/run.sh
 
 lint: lint-deps
 	@$(STEP) "cargo fmt" "" cargo fmt --check
 	@$(STEP) "cargo fmt (fuzz)" "" cargo fmt --check --manifest-path fuzz/Cargo.toml
+	@$(STEP) "cargo fmt (peers)" "" cargo fmt --check --manifest-path benches/peers/workers/rust/Cargo.toml
 	@$(STEP) "cargo clippy" "" cargo clippy --locked --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
 	@$(STEP) "the header is the source's" "" git diff --exit-code include/ring.h

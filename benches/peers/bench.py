@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Runs libring and its peers in interleaved rounds and prints tables; bench.sh has built them.
+
+    bench.py [--rounds 3] [--n 2,4] [--peers a,b] [--sizes 8,1K,1M] [--markdown FILE] [--lines FILE]
+    bench.py --lines FILE --rounds 0        only prints the tables of what an earlier run has written
+
+Every round runs each peer once, so that a machine that changes its pace does so for all alike.
+"""
+import argparse
+import os
+import subprocess
+import sys
+
+import peers
+import tables
+
+sys.path.insert(0, os.path.dirname(peers.HERE))
+import machine  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+# Calls a size, for a run of all peers to take minutes.
+ITERATIONS = {8: 1000, KIB: 1000, 8 * KIB: 1000, 32 * KIB: 500, 64 * KIB: 500, 256 * KIB: 200, MIB: 100, 16 * MIB: 15,
+              128 * MIB: 5}
+OTHER_ITERATIONS = 10
+# Where ranks outnumber cores, a peer that spins takes milliseconds for any size.
+MOST_ITERATIONS_CROWDED = 100
+# The size at which dtypes other than float32 are measured.
+DTYPE_SIZE = 16 * MIB
+
+
+def parse_size(text):
+    units = {"K": KIB, "M": MIB, "G": KIB * MIB}
+    return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
+
+
+def parse_sizes(text):
+    return [parse_size(size) for size in text.split(",")]
+
+
+def known_peers(text):
+    names = text.split(",")
+    for name in names:
+        if name not in peers.PEERS:
+            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(peers.PEERS)}")
+    return names
+
+
+def arguments(n, dtype, sizes):
+    most = max(ITERATIONS.values()) if n <= os.cpu_count() else MOST_ITERATIONS_CROWDED
+    wanted = sizes if dtype == "float32" else [DTYPE_SIZE]
+    return [f"{size}:{min(ITERATIONS.get(size, OTHER_ITERATIONS), most)}" for size in wanted]
+
+
+def rounds(options, file):
+    for number in range(options.rounds):
+        if options.limits:
+            file.write(subprocess.run([f"{peers.BUILD}/limits"], stdout=subprocess.PIPE, text=True).stdout)
+        for n in options.n:
+            for name in options.peers:
+                print(f"# round {number + 1} of {options.rounds}, n={n}, {name}", file=sys.stderr, flush=True)
+                for dtype in peers.PEERS[name].get("dtypes", ("float32",)):
+                    for line in peers.run(name, n, dtype, arguments(n, dtype, options.sizes)):
+                        file.write(f"{options.cc}\t{number}\t{line}\n")
+        file.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compares libring with its peers.")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--n", type=lambda text: [int(n) for n in text.split(",")], default=[2, 4])
+    parser.add_argument("--peers", type=known_peers, default=peers.TCP, help="default: libring and the TCP peers")
+    parser.add_argument("--sizes", type=parse_sizes, default=list(ITERATIONS))
+    parser.add_argument("--cc", default=machine.congestion_control(), help="what to call the congestion control")
+    parser.add_argument("--no-limits", dest="limits", action="store_false", help="don't measure raw sockets")
+    parser.add_argument("--lines", help="file of measured lines, which this run adds to")
+    parser.add_argument("--markdown", help="file for the tables, which are printed too")
+    options = parser.parse_args()
+    lines = options.lines or os.path.join(peers.OWN_BUILD, f"lines-{os.getpid()}.tsv")
+    os.makedirs(os.path.dirname(os.path.abspath(lines)), exist_ok=True)
+    with open(lines, "a") as file:
+        rounds(options, file)
+    with open(lines) as file:
+        text = tables.document(file, machine.describe(options.cc))
+    if options.markdown:
+        with open(options.markdown, "w") as file:
+            file.write(text)
+    print(text, end="")
+    print(f"# measured lines: {lines}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
