@@ -2,14 +2,16 @@
 """Runs libring and its peers in interleaved rounds and prints tables; bench.sh has built them.
 
     bench.py [--rounds 3] [--n 2,4] [--peers a,b] [--sizes 8,1K,1M] [--markdown FILE] [--lines FILE]
-    bench.py --lines FILE --rounds 0        only prints the tables of what an earlier run has written
+    bench.py --table FILE        only prints the tables of the lines that a run has written
 
-Every round runs each peer once, so that a machine that changes its pace does so for all alike.
+Every round runs each peer once, so that a machine that changes its pace does so for all alike. A file of lines is one
+run's: numbers of two runs don't compare.
 """
 import argparse
 import os
 import subprocess
 import sys
+import time
 
 import peers
 import tables
@@ -51,12 +53,18 @@ def arguments(n, dtype, sizes):
     return [f"{size}:{min(ITERATIONS.get(size, OTHER_ITERATIONS), most)}" for size in wanted]
 
 
+def rotated(names, number, rounds):
+    """Every round begins with another peer: what runs first may find a rested machine."""
+    first = number * len(names) // rounds
+    return names[first:] + names[:first]
+
+
 def rounds(options, file):
     for number in range(options.rounds):
         if options.limits:
             file.write(subprocess.run([f"{peers.BUILD}/limits"], stdout=subprocess.PIPE, text=True).stdout)
         for n in options.n:
-            for name in options.peers:
+            for name in rotated(options.peers, number, options.rounds):
                 print(f"# round {number + 1} of {options.rounds}, n={n}, {name}", file=sys.stderr, flush=True)
                 for dtype in peers.PEERS[name].get("dtypes", ("float32",)):
                     for line in peers.run(name, n, dtype, arguments(n, dtype, options.sizes)):
@@ -72,15 +80,21 @@ def main():
     parser.add_argument("--sizes", type=parse_sizes, default=list(ITERATIONS))
     parser.add_argument("--cc", default=machine.congestion_control(), help="what to call the congestion control")
     parser.add_argument("--no-limits", dest="limits", action="store_false", help="don't measure raw sockets")
-    parser.add_argument("--lines", help="file of measured lines, which this run adds to")
+    parser.add_argument("--lines", help="new file for what is measured")
+    parser.add_argument("--table", metavar="FILE", help="measure nothing, and print the tables of these lines")
     parser.add_argument("--markdown", help="file for the tables, which are printed too")
     options = parser.parse_args()
-    lines = options.lines or os.path.join(peers.OWN_BUILD, f"lines-{os.getpid()}.tsv")
-    os.makedirs(os.path.dirname(os.path.abspath(lines)), exist_ok=True)
-    with open(lines, "a") as file:
-        rounds(options, file)
+    lines = options.table or options.lines or os.path.join(peers.OWN_BUILD, f"lines-{time.strftime('%Y%m%d-%H%M%S')}.tsv")
+    if not options.table:
+        os.makedirs(os.path.dirname(os.path.abspath(lines)), exist_ok=True)
+        try:
+            with open(lines, "x") as file:
+                file.writelines(f"about\t{line}\n" for line in machine.describe(options.cc).splitlines())
+                rounds(options, file)
+        except FileExistsError:
+            parser.error(f"{lines} is there already; --table prints its tables")
     with open(lines) as file:
-        text = tables.document(file, machine.describe(options.cc))
+        text = tables.document(file)
     if options.markdown:
         with open(options.markdown, "w") as file:
             file.write(text)

@@ -22,6 +22,9 @@
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20;
 
+/* A limit is the best of a few tries: what slows one of them down isn't the limit. */
+enum { TRIES = 3, LONGEST_S = 60 };
+
 enum { MOST_RANKS = 8, NAME_BYTES = 80 };
 
 typedef enum { TCP, UNIX, SHM, KINDS } kind_t;
@@ -103,7 +106,7 @@ static void end(shared_t *shared, int rank) {
 }
 
 /* Runs the body as processes. Returns the slowest one's seconds, and what all used together. */
-static double run(const plan_t *plan, double *cpu_seconds) {
+static double run_once(const plan_t *plan, double *cpu_seconds) {
   shared_t *shared = shared_memory(sizeof *shared);
   pthread_barrierattr_t attributes;
   pthread_barrierattr_init(&attributes);
@@ -113,6 +116,8 @@ static double run(const plan_t *plan, double *cpu_seconds) {
     pid_t child = fork();
     if (child < 0) die("fork");
     if (child == 0) {
+      /* The sockets of a process that has failed stay open in the others, which would wait. */
+      alarm(LONGEST_S);
       plan->body(plan, rank, shared);
       _exit(0);
     }
@@ -132,8 +137,19 @@ static double run(const plan_t *plan, double *cpu_seconds) {
     used += shared->cpu_seconds[rank];
   }
   munmap(shared, sizeof *shared);
-  if (cpu_seconds) *cpu_seconds = used;
+  *cpu_seconds = used;
   return slowest;
+}
+
+static double run(const plan_t *plan, double *cpu_seconds) {
+  double best = 0;
+  for (int i = 0; i < TRIES; i++) {
+    double used, seconds = run_once(plan, &used);
+    if (i > 0 && seconds >= best) continue;
+    best = seconds;
+    if (cpu_seconds) *cpu_seconds = used;
+  }
+  return best;
 }
 
 /* ---- Sockets ---- */
@@ -208,7 +224,7 @@ static void stream_body(const plan_t *plan, int rank, shared_t *shared) {
 }
 
 static void stream(kind_t kind) {
-  plan_t plan = {.body = stream_body, .kind = kind, .ranks = 2, .amount = 4096 * MIB};
+  plan_t plan = {.body = stream_body, .kind = kind, .ranks = 2, .amount = 1024 * MIB};
   connect_ring(&plan);
   double seconds = run(&plan, NULL);
   close_ring(&plan);
@@ -219,7 +235,7 @@ static void stream(kind_t kind) {
 
 /* ---- Small messages ---- */
 
-enum { SMALL_BYTES = 8, SMALL_TRIES = 5 };
+enum { SMALL_BYTES = 8 };
 
 static void round_trip_body(const plan_t *plan, int rank, shared_t *shared) {
   char bytes[SMALL_BYTES] = {0};
@@ -251,19 +267,15 @@ static void exchange_body(const plan_t *plan, int rank, shared_t *shared) {
   end(shared, rank);
 }
 
-/* Microseconds of one call: the best of a few averages. */
+/* Microseconds of one call. */
 static void small(body_t *body, const char *what, kind_t kind, waiting_t waiting, int ranks, size_t calls) {
   plan_t plan = {.body = body, .kind = kind, .waiting = waiting, .ranks = ranks, .amount = calls};
   connect_ring(&plan);
-  double best = 0;
-  for (int i = 0; i < SMALL_TRIES; i++) {
-    double us = run(&plan, NULL) / (double)calls * 1e6;
-    if (i == 0 || us < best) best = us;
-  }
+  double us = run(&plan, NULL) / (double)calls * 1e6;
   close_ring(&plan);
   char name[NAME_BYTES];
   snprintf(name, sizeof name, "%s %s, %s", KIND_NAMES[kind], what, WAITING_NAMES[waiting]);
-  print_limit(name, ranks, best, "us");
+  print_limit(name, ranks, us, "us");
 }
 
 /* ---- A ring that moves what an all-reduce moves ---- */
@@ -332,6 +344,8 @@ static void memory_ring_body(const plan_t *plan, int rank, shared_t *shared) {
   const char *source = ready_memory(SPAN);
   char *array = ready_memory(SPAN);
   size_t slots = plan->amount / SLOT_BYTES, sent = 0, got = 0;
+  atomic_store(&right->written, 0);
+  atomic_store(&right->taken, 0);
   begin(shared, rank);
   while (sent < slots || got < slots) {
     bool idle = true;
@@ -357,7 +371,7 @@ static void memory_ring_body(const plan_t *plan, int rank, shared_t *shared) {
 /* tables.py looks for the names of the TCP rings. */
 static void ring(kind_t kind, int ranks, bool adds) {
   plan_t plan = {.body = kind == SHM ? memory_ring_body : ring_body, .kind = kind, .ranks = ranks, .adds = adds,
-                 .amount = (ranks == 2 ? 3072 : 1536) * MIB};
+                 .amount = (ranks == 2 ? 1024 : 512) * MIB};
   if (kind == SHM) plan.memory = shared_memory((size_t)ranks * sizeof(queue_t));
   else connect_ring(&plan);
   double cpu_seconds, seconds = run(&plan, &cpu_seconds);
