@@ -87,7 +87,7 @@ bench: tools
 	@build/tools/ring-perf --ranks 2
 	@build/tools/ring-perf --ranks 4
 
-bench-peers: library
+bench-peers: tools
 	@sh tools/deps.sh peers
 	@sh benches/peers/bench.sh --markdown benches/results/peers.md $(PEERS_FLAGS)
 

@@ -9,7 +9,7 @@ if [ "$(uname -s)" != Linux ] || [ "$(id -u)" -ne 0 ]; then
   echo "bench.sh: the comparison needs Linux and root: it installs packages, and runs in a network namespace of its own" >&2
   exit 1
 fi
-[ -f "$root/target/release/libring.so" ] || { echo "bench.sh: run make library first, or make bench-peers" >&2; exit 1; }
+[ -x "$root/build/tools/ring_worker" ] || { echo "bench.sh: run make tools first, or make bench-peers" >&2; exit 1; }
 sh "$here/build.sh"
 
 # A virtual machine's memory is slow the first time it is touched: touch what a ring of four needs now.

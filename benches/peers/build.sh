@@ -1,12 +1,11 @@
 #!/bin/sh
 # Installs the peers and builds the workers into $PEERS_BUILD, build/peers of this checkout unless set. Only what has
 # changed is built. The first time takes some 10 minutes on 2 cores, as one of the Rust peers pulls in libp2p.
-# libring's worker is always build/peers/ring_worker, against target/release.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${PEERS_BUILD:-$root/build/peers}
-mkdir -p "$build" "$root/build/peers"
+mkdir -p "$build"
 workers=$here/workers
 
 packages="g++ python3-venv libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
@@ -37,8 +36,6 @@ compile "$build/ompi_worker" "$workers/mpi.c" mpicc.openmpi -std=c11
 compile "$build/mpich_worker" "$workers/mpi.c" mpicc.mpich -std=c11
 libraries="-lgloo -lpthread"
 compile "$build/gloo_worker" "$workers/gloo.cc" g++
-gcc -std=c11 $flags -o "$root/build/peers/ring_worker" "$workers/ring.c" -I"$root/include" \
-  -L"$root/target/release" -lring -Wl,-rpath,"$root/target/release"
 
 # nuvec keeps its ring private: its own file is compiled with the worker, less its module documentation, which can't be
 # included.

@@ -19,15 +19,15 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OWN_BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "peers")
-BUILD = os.environ.get("PEERS_BUILD", OWN_BUILD)
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("PEERS_BUILD", f"{ROOT}/build/peers")
 
 MLX = [f"{BUILD}/mlxenv/bin/python", f"{HERE}/workers/mlx_ring.py"]
 MLX_DTYPES = ("float32", "float16", "bfloat16")
 NUVEC = [f"{BUILD}/rust-target/release/nuvec"]
 PMETAL = [f"{BUILD}/rust-target/release/pmetal"]
 GLOO = [f"{BUILD}/gloo_worker"]
-RING = [f"{OWN_BUILD}/ring_worker"]
+RING = [os.environ.get("RING_WORKER", f"{ROOT}/build/tools/ring_worker")]
 OPEN_MPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]
 OPEN_MPI_TCP = [*OPEN_MPI, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
 OPEN_MPI_SHM = [*OPEN_MPI, "--mca", "btl", "vader,self"]
