@@ -3,7 +3,7 @@
 # make test       every test
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
-# make bench      ring-perf on rings of two and of four
+# make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Linux and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
@@ -16,6 +16,7 @@ LIBDIR ?= lib
 INCLUDEDIR ?= include
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
+BENCH_FLAGS ?=
 PEERS_FLAGS ?=
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
@@ -62,7 +63,7 @@ test-rust:
 	@$(STEP) "Rust tests" "^test result" cargo test --locked
 
 test-tools: tools
-	@$(STEP) "ring-perf, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
+	@$(STEP) "ring-perf, benches, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
 
 c-tests: library
 	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
@@ -84,8 +85,8 @@ test-install: library
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
 
 bench: tools
-	@build/tools/ring-perf --ranks 2
-	@build/tools/ring-perf --ranks 4
+	@sh tools/deps.sh bench
+	@python3 benches/bench.py $(BENCH_FLAGS)
 
 bench-peers: tools
 	@sh tools/deps.sh peers
