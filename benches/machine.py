@@ -2,17 +2,10 @@
 import datetime
 import os
 import platform
+import socket
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
-def first_line(path, fallback="unknown"):
-    try:
-        with open(path) as file:
-            return file.readline().strip() or fallback
-    except OSError:
-        return fallback
 
 
 def processor():
@@ -39,14 +32,17 @@ def commit():
 
 
 def congestion_control():
-    return first_line("/proc/sys/net/ipv4/tcp_congestion_control")
+    """What a connection over loopback has unless it asks: the system's default, or what a route says."""
+    option = getattr(socket, "TCP_CONGESTION", None)
+    if option is None:
+        return "unknown"
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+        return client.getsockopt(socket.IPPROTO_TCP, option, 16).split(b"\0")[0].decode()
 
 
-def describe(congestion=None):
-    """`congestion`: the algorithm where it isn't the one that the system gives."""
+def describe():
     return "\n".join([
-        f"- machine: {processor()}, {len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()}"
-        f" cores, {platform.machine()}",
-        f"- system: {platform.system()} {platform.release()}, TCP {congestion or congestion_control()}",
+        f"- machine: {processor()}, {os.cpu_count()} cores, {platform.machine()}",
+        f"- system: {platform.system()} {platform.release()}, TCP {congestion_control()} by default",
         f"- libring {commit()}, {datetime.date.today().isoformat()}",
     ])

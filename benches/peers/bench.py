@@ -60,6 +60,7 @@ def rotated(names, number, rounds):
 
 
 def rounds(options, file):
+    congestion = machine.congestion_control()
     for number in range(options.rounds):
         if options.limits:
             file.write(subprocess.run([f"{peers.BUILD}/limits"], stdout=subprocess.PIPE, text=True).stdout)
@@ -68,7 +69,7 @@ def rounds(options, file):
                 print(f"# round {number + 1} of {options.rounds}, n={n}, {name}", file=sys.stderr, flush=True)
                 for dtype in peers.PEERS[name].get("dtypes", ("float32",)):
                     for line in peers.run(name, n, dtype, arguments(n, dtype, options.sizes)):
-                        file.write(f"{options.cc}\t{number}\t{line}\n")
+                        file.write(f"{congestion}\t{number}\t{line}\n")
         file.flush()
 
 
@@ -78,7 +79,6 @@ def main():
     parser.add_argument("--n", type=lambda text: [int(n) for n in text.split(",")], default=[2, 4])
     parser.add_argument("--peers", type=known_peers, default=peers.TCP, help="default: libring and the TCP peers")
     parser.add_argument("--sizes", type=parse_sizes, default=list(ITERATIONS))
-    parser.add_argument("--cc", default=machine.congestion_control(), help="what to call the congestion control")
     parser.add_argument("--no-limits", dest="limits", action="store_false", help="don't measure raw sockets")
     parser.add_argument("--lines", help="new file for what is measured")
     parser.add_argument("--table", metavar="FILE", help="measure nothing, and print the tables of these lines")
@@ -89,7 +89,7 @@ def main():
         os.makedirs(os.path.dirname(os.path.abspath(lines)), exist_ok=True)
         try:
             with open(lines, "x") as file:
-                file.writelines(f"about\t{line}\n" for line in machine.describe(options.cc).splitlines())
+                file.writelines(f"about\t{line}\n" for line in machine.describe().splitlines())
                 rounds(options, file)
         except FileExistsError:
             parser.error(f"{lines} is there already; --table prints its tables")

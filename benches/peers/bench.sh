@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the peers, runs them and libring in interleaved rounds, prints tables: `bench.sh [options of bench.py]`.
-#   CC=reno bench.sh --rounds 5 --n 2 --peers libring,nuvec --sizes 1K,16M
-# CC is the congestion control, cubic unless set (Linux's usual default). All of it takes about 20 minutes.
+#   CONGESTION=reno bench.sh --rounds 5 --n 2 --peers libring,nuvec --sizes 1K,16M
+# CONGESTION is the congestion control, cubic unless set (the usual default of Linux). All of it takes about 20 minutes.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -21,4 +21,4 @@ warm_mib=4096
 head -c "${warm_mib}M" /dev/zero >"$warm" || true
 rm -f "$warm"
 
-exec sh "$here/netns.sh" "${CC:-cubic}" python3 "$here/bench.py" --cc "${CC:-cubic}" "$@"
+exec sh "$here/netns.sh" "${CONGESTION:-cubic}" python3 "$here/bench.py" "$@"
