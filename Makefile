@@ -4,7 +4,7 @@
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
-# make bench-peers  libring beside its peers, which are installed first; Linux and root, PEERS_FLAGS="--rounds 5 --n 2"
+# make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi

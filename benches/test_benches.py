@@ -2,9 +2,11 @@
 """The benchmarks' scripts work: `test_benches.py RING_PERF RING_WORKER`. Nothing here depends on how fast anything is."""
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 import xml.etree.ElementTree
@@ -29,6 +31,28 @@ def cells(markdown):
     rows = [[cell.strip() for cell in row] for row in rows]
     heads = {index - 1 for index, row in enumerate(rows) if row[0] == "---"}
     return [row for index, row in enumerate(rows) if index not in heads and row[0] != "---"]
+
+
+def ranks_with(argument):
+    """How many of libring's workers run with this argument."""
+    count = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                argv = file.read().split("\0")
+        except OSError:
+            continue
+        count += argv[0] == os.environ["RING_WORKER"] and argument in argv
+    return count
+
+
+def soon(condition):
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 class Bench(unittest.TestCase):
@@ -117,6 +141,17 @@ class Peers(unittest.TestCase):
         for line in lines:
             median, p99, mean, _ = map(float, line.split("\t")[4:])
             self.assertTrue(0 < median <= p99 and mean > 0, line)
+
+    @unittest.skipUnless(os.path.isdir("/proc/self"), "looks for processes in /proc")
+    def test_who_is_told_to_end_ends_its_ranks(self):
+        # Far more calls than are made before the end, in a number that no other process has among its arguments.
+        calls = f"8:{30000000 + os.getpid()}"
+        runner = subprocess.Popen([sys.executable, f"{HERE}/peers/peers.py", "run", "libring", "2", "float32", calls],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertTrue(soon(lambda: ranks_with(calls) == 2))
+        runner.terminate()
+        self.assertEqual(runner.wait(TIMEOUT_S), 128 + signal.SIGTERM)
+        self.assertTrue(soon(lambda: ranks_with(calls) == 0))
 
     def test_a_file_of_lines_is_one_runs(self):
         with tempfile.TemporaryDirectory() as out:

@@ -224,6 +224,7 @@ def main():
     parser.add_argument("tests", nargs="*", metavar="TEST")
     parser.add_argument("--peers", default=DEFAULT_PEERS)
     options = parser.parse_args()
+    peers.end_when_told()
     unknown = set(options.tests) - set(TESTS) | set(options.peers.split(",")) - set(peers.PEERS)
     if unknown:
         parser.error(f"no such test or peer: {', '.join(sorted(unknown))}")

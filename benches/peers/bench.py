@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--table", metavar="FILE", help="measure nothing, and print the tables of these lines")
     parser.add_argument("--markdown", help="file for the tables, which are printed too")
     options = parser.parse_args()
+    peers.end_when_told()
     lines = options.table or options.lines or os.path.join(peers.BUILD, f"lines-{time.strftime('%Y%m%d-%H%M%S')}.tsv")
     if not options.table:
         os.makedirs(os.path.dirname(os.path.abspath(lines)), exist_ok=True)

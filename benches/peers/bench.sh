@@ -5,8 +5,8 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-if [ "$(uname -s)" != Linux ] || [ "$(id -u)" -ne 0 ]; then
-  echo "bench.sh: the comparison needs Linux and root: it installs packages, and runs in a network namespace of its own" >&2
+if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+  echo "bench.sh: the comparison needs a Debian and root: it installs packages, and runs in a network namespace of its own" >&2
   exit 1
 fi
 [ -x "$root/build/tools/ring_worker" ] || { echo "bench.sh: run make tools first, or make bench-peers" >&2; exit 1; }

@@ -40,7 +40,7 @@ compile "$build/gloo_worker" "$workers/gloo.cc" g++
 # nuvec keeps its ring private: its own file is compiled with the worker, less its module documentation, which can't be
 # included.
 cd "$workers/rust"
-manifest=$(cargo metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu | python3 -c '
+manifest=$(cargo metadata --locked --format-version 1 --filter-platform "$(rustc -vV | sed -n "s/^host: //p")" | python3 -c '
 import json, sys
 print(next(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "nuvec-distributed"))')
 sed '/^\/\/!/d' "$(dirname "$manifest")/src/ring.rs" >"$build/nuvec_ring.rs.new"

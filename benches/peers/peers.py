@@ -117,6 +117,11 @@ def stop(processes):
         process.wait()
 
 
+def end_when_told():
+    """A program that is told to end first ends its ranks, which are in sessions of their own."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 def run(name, n, dtype, sizes, timeout_s=300):
     """Runs a peer's benchmark and returns its lines; what went wrong is said on stderr."""
     with tempfile.TemporaryDirectory(prefix="peers-") as work:
@@ -131,8 +136,9 @@ def run(name, n, dtype, sizes, timeout_s=300):
                 process.wait(max(1, end - time.monotonic()))
         except subprocess.TimeoutExpired:
             said = f"not done after {timeout_s} s; "
-        if said or any(process.returncode for process in processes):
-            stop(processes)
+        finally:
+            if any(process.returncode != 0 for process in processes):
+                stop(processes)
         text = []
         for file in files:
             file.seek(0)
@@ -154,6 +160,7 @@ def run(name, n, dtype, sizes, timeout_s=300):
 
 
 if __name__ == "__main__":
+    end_when_told()
     if sys.argv[1:2] == ["list"]:
         print("\n".join(PEERS))
     elif sys.argv[1:2] == ["run"] and len(sys.argv) > 5:
