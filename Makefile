@@ -3,7 +3,8 @@
 # make test       every test
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
-# make bench      ring-perf on rings of two and of four
+# make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
+# make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi
@@ -15,15 +16,17 @@ LIBDIR ?= lib
 INCLUDEDIR ?= include
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
+BENCH_FLAGS ?=
+PEERS_FLAGS ?=
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
-C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
+C_FILES := $(wildcard tools/*/*.c examples/c/*.c) benches/peers/limits.c benches/peers/workers/ring.c
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -60,7 +63,7 @@ test-rust:
 	@$(STEP) "Rust tests" "^test result" cargo test --locked
 
 test-tools: tools
-	@$(STEP) "ring-perf, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
+	@$(STEP) "ring-perf, benches, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
 
 c-tests: library
 	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
@@ -82,8 +85,12 @@ test-install: library
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
 
 bench: tools
-	@build/tools/ring-perf --ranks 2
-	@build/tools/ring-perf --ranks 4
+	@sh tools/deps.sh bench
+	@python3 benches/bench.py $(BENCH_FLAGS)
+
+bench-peers: tools
+	@sh tools/deps.sh peers
+	@sh benches/peers/bench.sh --markdown benches/results/peers.md $(PEERS_FLAGS)
 
 fuzz: deps
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh fuzz/run.sh
@@ -91,6 +98,7 @@ fuzz: deps
 lint: lint-deps
 	@$(STEP) "cargo fmt" "" cargo fmt --check
 	@$(STEP) "cargo fmt (fuzz)" "" cargo fmt --check --manifest-path fuzz/Cargo.toml
+	@$(STEP) "cargo fmt (peers)" "" cargo fmt --check --manifest-path benches/peers/workers/rust/Cargo.toml
 	@$(STEP) "cargo clippy" "" cargo clippy --locked --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
 	@$(STEP) "the header is the source's" "" git diff --exit-code include/ring.h

@@ -1,20 +1,25 @@
 #!/bin/sh
-# Sees to the commands that a make target needs: `deps.sh build`, `test` or `lint`. What is missing is
+# Sees to the commands that a make target needs: `deps.sh build`, `test`, `lint`, `bench` or `peers`. What is missing is
 # installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
 # Commands and the Debian packages that have them.
 build="cc:gcc,libc6-dev cmake:cmake make:make"
-test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils valgrind:valgrind"
+test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils valgrind:valgrind python3:python3"
 # Linux alone has network namespaces, for tests that need hosts, and strace.
 [ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace"
+bench="$build python3:python3"
+# The peers themselves are installed by benches/peers/build.sh: most are libraries.
+peers="$bench gcc:gcc g++:g++ ip:iproute2 unshare:util-linux"
 lint="gcc:gcc,libc6-dev clang:clang git:git"
 
 case ${1:-test} in
   build) wanted=$build ;;
   test) wanted=$test ;;
   lint) wanted=$lint ;;
-  *) echo "usage: deps.sh [build|test|lint]" >&2; exit 1 ;;
+  bench) wanted=$bench ;;
+  peers) wanted=$peers ;;
+  *) echo "usage: deps.sh [build|test|lint|bench|peers]" >&2; exit 1 ;;
 esac
 
 if ! command -v cargo >/dev/null; then

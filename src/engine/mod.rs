@@ -173,6 +173,7 @@ impl Engine {
         observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
         self.patience.start(timeout);
+        self.make_room(links);
         loop {
             if stop.is_raised() {
                 return Err(Fault::Stopped);
@@ -209,6 +210,16 @@ impl Engine {
                 Next::GiveUp => return Err(self.stalled()),
             }
         }
+    }
+
+    /// Gets the memory for waiting before anything is waited for: in the first call, not in one that happens
+    /// to be the first to sleep.
+    fn make_room(&mut self, links: &Links) {
+        let descriptors = 1 + 2 * self.courses.len();
+        self.entries.clear();
+        self.entries.reserve(descriptors);
+        self.traffic.clear();
+        self.traffic.reserve(links.len());
     }
 
     fn tell(&mut self, links: &Links, observer: &mut dyn Observer) {

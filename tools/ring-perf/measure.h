@@ -11,6 +11,9 @@ typedef struct result {
   bool measured;
   int iterations;
   double time_us;    /* of one call: the average, on the slowest rank */
+  double median_us;  /* of one call, on the slowest rank */
+  double p99_us;
+  double cpu_us;     /* of one call: user and system time, on all ranks together */
   double algbw;      /* GB/s */
   double busbw;      /* GB/s */
   uint64_t wrong;    /* elements, on all ranks together */

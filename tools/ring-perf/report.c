@@ -95,8 +95,9 @@ static void print_json_result(const options_t *options, const char *name, const 
     printf("null");
     return;
   }
-  printf("{\"iterations\": %d, \"time_us\": %.3f, \"algbw_gb_s\": %.6f, \"busbw_gb_s\": %.6f, \"wrong\": ",
-         result->iterations, result->time_us, result->algbw, result->busbw);
+  printf("{\"iterations\": %d, \"time_us\": %.3f, \"median_us\": %.3f, \"p99_us\": %.3f, \"cpu_us\": %.3f, ",
+         result->iterations, result->time_us, result->median_us, result->p99_us, result->cpu_us);
+  printf("\"algbw_gb_s\": %.6f, \"busbw_gb_s\": %.6f, \"wrong\": ", result->algbw, result->busbw);
   if (options->check) printf("%" PRIu64 "}", result->wrong);
   else printf("null}");
 }

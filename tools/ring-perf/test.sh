@@ -51,6 +51,14 @@ awk -F'[:,}]' '/"bytes"/ {
   for (i = 1; i < NF; i++) { if ($i ~ /algbw/) alg = $(i + 1); if ($i ~ /busbw/) bus = $(i + 1) }
   ok = $0 ~ /"bytes": 1048576, "count": 262144, "out_of_place": null/ && bus / alg > 1.49 && bus / alg < 1.51
 } END { exit !ok }' "$work/out" || fail "the numbers don't fit together:"
+awk -F'[:,}]' '/"bytes"/ {
+  for (i = 1; i < NF; i++) {
+    if ($i ~ /median_us/) median = $(i + 1)
+    if ($i ~ /p99_us/) p99 = $(i + 1)
+    if ($i ~ /cpu_us/) cpu = $(i + 1)
+  }
+  ok = median > 0 && p99 >= median && cpu > 0
+} END { exit !ok }' "$work/out" || fail "the times of single calls don't fit together:"
 has '"version": "[0-9]*\.[0-9]*\.[0-9]*"' out
 has '"ranks": 4, "connections": 1, "dtype": "float32", "op": "sum"' out
 if command -v python3 >/dev/null; then
