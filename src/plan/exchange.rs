@@ -6,10 +6,12 @@
 //! Ethernet", 2005: neighbour exchange): n/2 messages a rank. Otherwise blocks travel both ways, half-way
 //! round: as many steps, but n - 1 messages.
 
+use super::segment::Stretch;
 use super::{Buffer, Flow, Place, Plan, Span};
 
 /// Sends `own` to every other rank and receives theirs: rank r's to elements
-/// [r * `count`, (r + 1) * `count`) of `slots`.
+/// [r * `count`, (r + 1) * `count`) of `slots`. The blocks of even rings of more than two are small
+/// enough for one lane.
 pub fn exchange(plan: &mut Plan, place: Place, count: usize, own: Span, slots: Buffer) {
     if place.size > 2 && place.size.is_multiple_of(2) {
         by_neighbours(plan, place, count, own, slots);
@@ -18,19 +20,26 @@ pub fn exchange(plan: &mut Plan, place: Place, count: usize, own: Span, slots: B
     }
 }
 
-/// Ranks half-way round are reached rightwards only.
+/// Ranks half-way round are reached rightwards only. Lanes cut each block.
 fn both_ways(plan: &mut Plan, place: Place, count: usize, own: Span, slots: Buffer) {
-    for (flow, steps) in [(Flow::Right, place.size / 2), (Flow::Left, (place.size - 1) / 2)] {
-        let slot = |hops: usize| {
-            let rank = flow.upstream(place.rank, hops, place.size);
-            Span { buffer: slots, start: rank * count, len: count }
-        };
-        plan.begin(flow, 0, if steps > 0 { count } else { 0 });
-        for step in 1..=steps {
-            plan.send(if step == 1 { own } else { slot(step - 1) });
-        }
-        for step in 1..=steps {
-            plan.store(slot(step));
+    for lane in 0..place.lanes {
+        let piece = Stretch::whole(count).part(lane, place.lanes);
+        for (flow, steps) in [(Flow::Right, place.size / 2), (Flow::Left, (place.size - 1) / 2)] {
+            if lane > 0 && (piece.len == 0 || steps == 0) {
+                continue;
+            }
+            let slot = |hops: usize| {
+                let rank = flow.upstream(place.rank, hops, place.size);
+                Span { buffer: slots, start: rank * count + piece.start, len: piece.len }
+            };
+            plan.begin(flow, lane, if steps > 0 { piece.len } else { 0 });
+            for step in 1..=steps {
+                let own = Span { start: own.start + piece.start, len: piece.len, ..own };
+                plan.send(if step == 1 { own } else { slot(step - 1) });
+            }
+            for step in 1..=steps {
+                plan.store(slot(step));
+            }
         }
     }
 }

@@ -157,6 +157,23 @@ const FLOOD_MAX_SCRATCH: usize = 2 << 20;
 /// A flood has up to n * n folds, which at this many ranks are a megabyte of plan.
 const FLOOD_MAX_RANKS: usize = 128;
 
+/// A lane takes part where at least so many bytes of a segment are its own: a smaller piece costs more as a
+/// message of its own than it saves.
+const LANE_MIN_BYTES: usize = 32 << 10;
+
+impl Place {
+    /// Whether calls in which a rank's input has so many bytes are floods.
+    fn floods(self, bytes: usize) -> bool {
+        let most = if self.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
+        bytes <= most && self.size <= FLOOD_MAX_RANKS && bytes * self.size <= FLOOD_MAX_SCRATCH
+    }
+
+    /// The same place with the lanes that share segments of so many bytes.
+    fn with_lanes_for(self, bytes: usize) -> Place {
+        Place { lanes: (bytes / LANE_MIN_BYTES).clamp(1, self.lanes), ..self }
+    }
+}
+
 impl Plan {
     /// Forgets what was planned and keeps the memory.
     pub fn clear(&mut self) {
@@ -172,13 +189,11 @@ impl Plan {
     pub fn all_reduce(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
         let bytes = count * element_bytes;
         let parts = if bytes < TWO_PARTS_FROM_BYTES { 1 } else { 2 };
-        let flood = if place.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
-        let fits = place.size <= FLOOD_MAX_RANKS && bytes * place.size <= FLOOD_MAX_SCRATCH;
-        if bytes <= flood && fits {
-            flood::all_reduce(self, place, count, parts);
+        if place.floods(bytes) {
+            flood::all_reduce(self, place.with_lanes_for(bytes), count, parts);
             return Algorithm::Flood;
         }
-        ring::all_reduce(self, place, count, parts);
+        ring::all_reduce(self, place.with_lanes_for(bytes / parts / place.size), count, parts);
         Algorithm::Ring
     }
 
@@ -191,23 +206,19 @@ impl Plan {
     /// Plans an all-gather of `count` elements a rank from Send to Recv. In place, the copy of the
     /// own part is left out by the caller.
     pub fn all_gather(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
-        if count * element_bytes < TWO_PARTS_FROM_BYTES {
-            all_gather::whole(self, place, count);
+        let bytes = count * element_bytes;
+        if place.floods(bytes) {
+            all_gather::whole(self, place.with_lanes_for(bytes), count);
             return Algorithm::Flood;
         }
-        all_gather::halves(self, place, count);
+        all_gather::halves(self, place.with_lanes_for(bytes / 2), count);
         Algorithm::Ring
     }
 
     /// Plans a barrier: one scratch byte of every rank reaches every other.
     pub fn barrier(&mut self, place: Place) -> Algorithm {
-        exchange::exchange(
-            self,
-            place,
-            1,
-            Span { buffer: Buffer::Scratch, start: place.rank, len: 1 },
-            Buffer::Scratch,
-        );
+        let own = Span { buffer: Buffer::Scratch, start: place.rank, len: 1 };
+        exchange::exchange(self, place.with_lanes_for(1), 1, own, Buffer::Scratch);
         self.scratch = place.size;
         Algorithm::Flood
     }
