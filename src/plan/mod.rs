@@ -6,6 +6,8 @@
 //! receive stream plus [`Pass::ahead`]. No socket and no arithmetic here.
 
 mod all_gather;
+#[cfg(test)]
+mod costs;
 mod flood;
 mod ring;
 mod segment;
