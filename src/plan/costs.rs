@@ -143,8 +143,8 @@ fn halves_costs(size: usize, count: usize) -> (Cost, usize) {
 fn for_all(check: impl Fn(usize, usize, usize)) {
     let large = 12_345_677;
     for size in 2..=64 {
-        for lanes in [1, 2, 3, 8] {
-            for count in [0, 1, 2, 3, size - 1, size, size + 1, 2 * size + 1, 7 * size, 1000, 65_537, large] {
+        for lanes in [1, 2, 5] {
+            for count in [0, 1, 2, size - 1, size, size + 1, 7 * size, 65_537, large] {
                 check(size, lanes, count);
             }
         }
@@ -269,7 +269,7 @@ fn crossover_table(of_size: &[[usize; 2]]) -> String {
 /// reduces, in bytes, on both sides of each crossover and far from them.
 fn cost_table(of_size: &[[usize; 2]]) -> String {
     let mut table = String::from("ranks\tbytes\telement\talgorithm\tparts\tsteps\tright\tleft\treduced\n");
-    for size in (2..=17).chain([31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 256, 1000, LARGEST_RING]) {
+    for size in (2..=17).chain([31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, LARGEST_RING]) {
         let mut seen = Vec::new();
         for element in if size <= 17 { &[1, 4, 8][..] } else { &[4] } {
             let [one, two] = of_size[size];

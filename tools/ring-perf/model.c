@@ -1,0 +1,50 @@
+#include "model.h"
+
+#include "crossovers.h"
+
+static crossover_t crossover_of(int ranks) {
+  const crossover_t *row = CROSSOVERS;
+  while (row->ranks < ranks) row++;
+  return *row;
+}
+
+/* Of the part's n segments a rank sends all twice but for two of them, once. */
+static size_t sent_in_part(size_t count, size_t ranks) { return 2 * count - 2 * count / ranks; }
+
+/* All segments but the one that the rank's own values start. */
+static size_t reduced_in_part(size_t count, size_t ranks) { return count - count / ranks; }
+
+cost_t cost_of_all_reduce(int ranks, size_t count, size_t element_bytes) {
+  crossover_t from = crossover_of(ranks);
+  size_t n = (size_t)ranks, bytes = count * element_bytes;
+  if (bytes < from.one_part_from) {
+    return (cost_t){
+        .flood = true,
+        .parts = 1,
+        .steps = ranks / 2,
+        .right = n / 2 * bytes,
+        .left = (n - 1) / 2 * bytes,
+        .reduced = (n - 1) * bytes,
+    };
+  }
+  int parts = bytes < from.two_parts_from ? 1 : 2;
+  size_t right = parts == 1 ? count : count / 2, left = count - right;
+  return (cost_t){
+      .parts = parts,
+      .steps = 2 * (ranks - 1),
+      .right = sent_in_part(right, n) * element_bytes,
+      .left = sent_in_part(left, n) * element_bytes,
+      .reduced = (reduced_in_part(right, n) + reduced_in_part(left, n)) * element_bytes,
+  };
+}
+
+/* Bytes in a microsecond at 1 GB/s. */
+static const double BYTES_PER_US = 1e3;
+
+double model_time_us(const model_t *model, const cost_t *cost) {
+  double right = (double)cost->right, left = (double)cost->left;
+  double sent = model->links == 1 ? right + left : right > left ? right : left;
+  double time = cost->steps * model->alpha + sent / (model->beta * BYTES_PER_US);
+  if (model->gamma > 0) time += (double)cost->reduced / (model->gamma * BYTES_PER_US);
+  return time;
+}
