@@ -86,7 +86,10 @@ static int run(ring_group_t *group, const options_t *options) {
       fail(who, status);
     } else {
       if (rank == 0 && options->json) print_json(options, members, size, rows, row_count);
-      if (rank == 0 && !options->json) print_footer(rows, row_count);
+      if (rank == 0 && !options->json) {
+        print_footer(rows, row_count);
+        print_fit(options, size, rows, row_count);
+      }
       result = wrong_in(rows, row_count) ? 1 : 0;
     }
   }

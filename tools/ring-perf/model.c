@@ -48,3 +48,25 @@ double model_time_us(const model_t *model, const cost_t *cost) {
   if (model->gamma > 0) time += (double)cost->reduced / (model->gamma * BYTES_PER_US);
   return time;
 }
+
+void fit_add(fit_t *fit, const cost_t *cost, double time_us) {
+  double steps = cost->steps / time_us, sent = (double)(cost->right + cost->left) / time_us;
+  fit->steps_steps += steps * steps;
+  fit->steps_sent += steps * sent;
+  fit->sent_sent += sent * sent;
+  fit->steps += steps;
+  fit->sent += sent;
+}
+
+bool fit_solve(const fit_t *fit, model_t *model) {
+  /* One size measured twice differs by a few per cent, which is no slope. */
+  const double least_spread = 0.01;
+  double squares = fit->steps_steps * fit->sent_sent;
+  double determinant = squares - fit->steps_sent * fit->steps_sent;
+  if (!(determinant > least_spread * squares)) return false;
+  double us_a_step = (fit->steps * fit->sent_sent - fit->sent * fit->steps_sent) / determinant;
+  double us_a_byte = (fit->sent * fit->steps_steps - fit->steps * fit->steps_sent) / determinant;
+  if (us_a_step <= 0 || us_a_byte <= 0) return false;
+  *model = (model_t){.alpha = us_a_step, .beta = 1 / (us_a_byte * BYTES_PER_US), .gamma = 0, .links = 1};
+  return true;
+}

@@ -29,4 +29,15 @@ cost_t cost_of_all_reduce(int ranks, size_t count, size_t element_bytes);
 
 double model_time_us(const model_t *model, const cost_t *cost);
 
+/* Sums over measured calls, from which the model that fits them best is found; zero at first. */
+typedef struct fit {
+  double steps_steps, steps_sent, sent_sent, steps, sent;
+} fit_t;
+
+void fit_add(fit_t *fit, const cost_t *cost, double time_us);
+
+/* The model of one link, the reduction's time being part of the link's, that has the least squares of
+ * relative errors. False where the calls are too alike to tell a step from a byte. */
+bool fit_solve(const fit_t *fit, model_t *model);
+
 #endif

@@ -53,6 +53,25 @@ static void times_are_sums(void) {
   CHECK(time_of(0, 1, 2, 1) == 7 + 2.5);
 }
 
+static bool near(double value, double wanted) { return value > 0.999 * wanted && value < 1.001 * wanted; }
+
+/* What a model predicts gives the model back; one size doesn't. */
+static void a_fit_finds_the_model(void) {
+  const model_t model = {.alpha = 17, .beta = 2.5, .gamma = 0, .links = 1};
+  for (int ranks = 2; ranks <= MODEL_MAX_RANKS; ranks *= 2) {
+    fit_t fit = {0};
+    model_t found;
+    for (size_t count = 2; count <= (size_t)1 << 28; count *= 8) {
+      cost_t cost = cost_of_all_reduce(ranks, count, sizeof(float));
+      fit_add(&fit, &cost, model_time_us(&model, &cost));
+      if (count == 2) CHECK(!fit_solve(&fit, &found));
+    }
+    CHECK(fit_solve(&fit, &found));
+    CHECK(near(found.alpha, model.alpha) && near(found.beta, model.beta));
+    CHECK(found.gamma == 0 && found.links == 1);
+  }
+}
+
 int main(int argc, char **argv) {
   CHECK(argc == 2);
   FILE *file = fopen(argv[1], "r");
@@ -60,5 +79,6 @@ int main(int argc, char **argv) {
   int wrong = wrong_rows(file);
   fclose(file);
   times_are_sums();
+  a_fit_finds_the_model();
   return wrong > 0;
 }

@@ -116,7 +116,7 @@ static int32_t parse_name(const char *option, const char *text, const char *(*na
   return -1;
 }
 
-/* The next of the numbers between commas, which must be there if nothing is given for its absence. */
+/* The next of the numbers between commas; where there is none more, `absent`, without which it must be there. */
 static double next_number(const char **text, const char *whole, const double *absent) {
   static const char wanted[] = "ALPHA,BETA[,GAMMA[,LINKS]], such as 20,1.25 (us, GB/s)";
   if (**text == '\0' && absent) return *absent;
@@ -131,7 +131,7 @@ static double next_number(const char **text, const char *whole, const double *ab
 static model_t parse_model(const char *text) {
   const double free_reduction = 0, one_link = 1;
   const char *rest = text;
-  model_t model = {.alpha = next_number(&rest, text, NULL), .beta = 0};
+  model_t model = {.alpha = next_number(&rest, text, NULL)};
   model.beta = next_number(&rest, text, NULL);
   model.gamma = next_number(&rest, text, &free_reduction);
   double links = next_number(&rest, text, &one_link);

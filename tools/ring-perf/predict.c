@@ -67,3 +67,36 @@ void print_prediction(const options_t *options, const row_t *rows, size_t row_co
   }
   if (options->json) printf("\n  ]\n}\n");
 }
+
+static void add_result(fit_t *fit, const cost_t *cost, const result_t *result) {
+  if (result->measured) fit_add(fit, cost, result->time_us);
+}
+
+/* The larger of the two times by the smaller, or what it was before if that is more. */
+static double worst_of(double before, const model_t *model, const cost_t *cost, const result_t *result) {
+  if (!result->measured) return before;
+  double ratio = model_time_us(model, cost) / result->time_us;
+  if (ratio < 1) ratio = 1 / ratio;
+  return ratio > before ? ratio : before;
+}
+
+void print_fit(const options_t *options, int size, const row_t *rows, size_t row_count) {
+  if (size < 2 || size > MODEL_MAX_RANKS) return;
+  size_t element_bytes = ring_dtype_size(options->dtype);
+  fit_t fit = {0};
+  for (size_t i = 0; i < row_count; i++) {
+    cost_t cost = cost_of_all_reduce(size, rows[i].count, element_bytes);
+    add_result(&fit, &cost, &rows[i].out_of_place);
+    add_result(&fit, &cost, &rows[i].in_place);
+  }
+  model_t model;
+  if (!fit_solve(&fit, &model)) return;
+  double worst = 1;
+  for (size_t i = 0; i < row_count; i++) {
+    cost_t cost = cost_of_all_reduce(size, rows[i].count, element_bytes);
+    worst = worst_of(worst, &model, &cost, &rows[i].out_of_place);
+    worst = worst_of(worst, &model, &cost, &rows[i].in_place);
+  }
+  printf("# Model (alpha,beta)   : %.3g,%.3g (us a step, GB/s; off by %.1fx at most)\n#\n", model.alpha, model.beta,
+         worst);
+}

@@ -7,4 +7,7 @@
 /* Prints the rows' sizes for the ranks of the options, else for rings of 2, 4, 8, ... ranks. */
 void print_prediction(const options_t *options, const row_t *rows, size_t row_count);
 
+/* Prints the model that fits what was measured, where it can be told. */
+void print_fit(const options_t *options, int size, const row_t *rows, size_t row_count);
+
 #endif
