@@ -23,23 +23,6 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(plan: &Plan) -> Cost {
-        let mut cost = Cost::default();
-        for pass in &plan.passes {
-            let flow = pass.flow as usize;
-            cost.sent[flow] += elements_sent(plan, pass);
-            for Receipt { to, take } in &plan.receipts[pass.receipts.clone()] {
-                match take {
-                    Take::Copy => cost.stored[flow] += to.len,
-                    Take::Reduce { .. } => cost.reduced[flow] += to.len,
-                }
-            }
-        }
-        cost.folded = plan.folds.iter().map(|fold| fold.to.len).sum();
-        cost.copied = plan.copies.iter().map(|(from, _)| from.len).sum();
-        cost
-    }
-
     fn all_reduced(&self) -> usize {
         self.reduced[0] + self.reduced[1] + self.folded
     }
@@ -50,61 +33,87 @@ impl Cost {
     }
 }
 
-fn elements_sent(plan: &Plan, pass: &Pass) -> usize {
-    plan.sends[pass.sends.clone()].iter().map(|span| span.len).sum()
+/// What is kept of a rank's plan: those of a large ring are too much memory together.
+struct Counted {
+    cost: Cost,
+    /// By pass: direction, elements that may be sent ahead, elements sent.
+    passes: Vec<(Flow, usize, usize)>,
+}
+
+fn count_plan(plan: &Plan) -> Counted {
+    let mut cost = Cost::default();
+    let mut passes = Vec::new();
+    for pass in &plan.passes {
+        let flow = pass.flow as usize;
+        let sent = plan.sends[pass.sends.clone()].iter().map(|span| span.len).sum();
+        passes.push((pass.flow, pass.ahead, sent));
+        cost.sent[flow] += sent;
+        for Receipt { to, take } in &plan.receipts[pass.receipts.clone()] {
+            match take {
+                Take::Copy => cost.stored[flow] += to.len,
+                Take::Reduce { .. } => cost.reduced[flow] += to.len,
+            }
+        }
+    }
+    cost.folded = plan.folds.iter().map(|fold| fold.to.len).sum();
+    cost.copied = plan.copies.iter().map(|(from, _)| from.len).sum();
+    Counted { cost, passes }
 }
 
 /// The plans of all ranks.
-fn plans(size: usize, lanes: usize, fill: impl Fn(&mut Plan, Place)) -> Vec<Plan> {
-    let plan = |rank| {
-        let mut plan = Plan::default();
+fn count_all(size: usize, lanes: usize, fill: impl Fn(&mut Plan, Place)) -> Vec<Counted> {
+    let mut plan = Plan::default();
+    let counted = (0..size).map(|rank| {
+        plan.clear();
         fill(&mut plan, Place { rank, size, lanes });
-        plan
-    };
-    (0..size).map(plan).collect()
+        count_plan(&plan)
+    });
+    counted.collect()
 }
 
 /// The longest chain of sends of which each had to wait for the one before: the rounds that a pass
 /// takes if in each round every rank sends all that it may, and hears at its end what it was sent.
-fn steps(plans: &[Plan]) -> usize {
-    let size = plans.len();
+fn steps(ranks: &[Counted]) -> usize {
+    let size = ranks.len();
     let rounds = |pass: usize| {
-        let flow = plans[0].passes[pass].flow;
-        let total: Vec<usize> = plans.iter().map(|plan| elements_sent(plan, &plan.passes[pass])).collect();
-        let mut received = vec![0; size];
-        let mut rounds = 0;
+        let flow = ranks[0].passes[pass].0;
+        let upstream = |rank: usize| flow.upstream(rank, 1, size);
+        let (mut received, mut rounds) = (vec![0; size], 0);
         loop {
-            let may = |rank: usize| total[rank].min(plans[rank].passes[pass].ahead + received[rank]);
-            let heard: Vec<usize> = (0..size).map(|rank| may(flow.upstream(rank, 1, size))).collect();
+            let may_send = |rank: usize| {
+                let (_, ahead, total) = ranks[rank].passes[pass];
+                total.min(ahead + received[rank])
+            };
+            let heard: Vec<usize> = (0..size).map(|rank| may_send(upstream(rank))).collect();
             if heard == received {
-                assert!((0..size).all(|rank| received[rank] == total[flow.upstream(rank, 1, size)]));
+                let all = (0..size).all(|rank| received[rank] == ranks[upstream(rank)].passes[pass].2);
+                assert!(all, "a pass of {size} ranks stands still");
                 return rounds;
             }
             received = heard;
             rounds += 1;
         }
     };
-    (0..plans[0].passes.len()).map(rounds).max().unwrap_or(0)
+    (0..ranks[0].passes.len()).map(rounds).max().unwrap_or(0)
 }
 
 /// Every rank's share is an n-th of what the formulas say for all ranks together, rounded up or
 /// down; lanes share a direction to within an element a segment.
-fn check(plans: &[Plan], lanes: usize, all: Cost, longest: usize) {
-    let size = plans.len();
-    let costs: Vec<[usize; 8]> = plans.iter().map(|plan| Cost::of(plan).numbers()).collect();
+fn check(ranks: &[Counted], lanes: usize, all: Cost, longest: usize) {
+    let size = ranks.len();
     for (number, all) in all.numbers().into_iter().enumerate() {
-        let of_rank = || costs.iter().map(|cost| cost[number]);
+        let of_rank = || ranks.iter().map(|rank| rank.cost.numbers()[number]);
         assert_eq!(of_rank().sum::<usize>(), all, "number {number} of {size} ranks");
         for share in of_rank() {
             assert!(share == all / size || share == all.div_ceil(size), "{share} of {all} on {size} ranks");
         }
     }
-    assert_eq!(steps(plans), longest, "{size} ranks, {all:?}");
-    for (plan, cost) in plans.iter().zip(&costs) {
+    assert_eq!(steps(ranks), longest, "{size} ranks, {all:?}");
+    for Counted { cost, passes } in ranks {
         // The flood has one lane.
-        let lanes = if plan.passes.len() > 2 { lanes } else { 1 };
-        for pass in &plan.passes {
-            let (share, sent) = (elements_sent(plan, pass), cost[pass.flow as usize]);
+        let lanes = if passes.len() > 2 { lanes } else { 1 };
+        for (flow, _, share) in passes {
+            let sent = cost.sent[*flow as usize];
             let apart = (share * lanes).abs_diff(sent);
             assert!(apart <= (lanes - 1) * longest, "{share} of {sent} on one of {lanes} lanes");
         }
@@ -161,8 +170,8 @@ fn a_ring_sends_the_least_that_any_all_reduce_can() {
     for_all(|size, lanes, count| {
         for parts in [1, 2] {
             let (cost, steps) = ring_costs(size, count, parts);
-            let plans = plans(size, lanes, |plan, place| plan.ring_all_reduce(place, count, parts));
-            check(&plans, lanes, cost, steps);
+            let ranks = count_all(size, lanes, |plan, place| plan.ring_all_reduce(place, count, parts));
+            check(&ranks, lanes, cost, steps);
             // 2(n-1)/n of the array a rank, in both directions together.
             assert_eq!(cost.sent[0] + cost.sent[1], 2 * (size - 1) * count);
         }
@@ -175,7 +184,7 @@ fn a_flood_takes_half_the_rings_length_in_steps() {
         if size <= FLOOD_MAX_RANKS {
             let (cost, steps) = flood_costs(size, count);
             check(
-                &plans(size, lanes, |plan, place| flood::all_reduce(plan, place, count)),
+                &count_all(size, lanes, |plan, place| flood::all_reduce(plan, place, count)),
                 lanes,
                 cost,
                 steps,
@@ -189,9 +198,19 @@ fn a_gather_sends_every_block_to_every_rank_once() {
     for_all(|size, lanes, count| {
         let (cost, steps) = exchange_costs(size, count);
         let cost = Cost { copied: size * count, ..cost };
-        check(&plans(size, lanes, |plan, place| all_gather::whole(plan, place, count)), lanes, cost, steps);
+        check(
+            &count_all(size, lanes, |plan, place| all_gather::whole(plan, place, count)),
+            lanes,
+            cost,
+            steps,
+        );
         let (cost, steps) = halves_costs(size, count);
-        check(&plans(size, lanes, |plan, place| all_gather::halves(plan, place, count)), lanes, cost, steps);
+        check(
+            &count_all(size, lanes, |plan, place| all_gather::halves(plan, place, count)),
+            lanes,
+            cost,
+            steps,
+        );
     });
 }
 
@@ -199,10 +218,10 @@ fn a_gather_sends_every_block_to_every_rank_once() {
 fn a_barrier_is_an_exchange_of_one_byte() {
     for size in (2..=64).chain([128, 129, 256, 1024]) {
         let (cost, steps) = exchange_costs(size, 1);
-        let plans = plans(size, 2, |plan, place| {
+        let ranks = count_all(size, 2, |plan, place| {
             plan.barrier(place);
         });
-        check(&plans, 2, cost, steps);
+        check(&ranks, 2, cost, steps);
     }
 }
 
@@ -288,13 +307,14 @@ fn cost_table(of_size: &[[usize; 2]]) -> String {
                     Choice::OnePart => ("ring", 1),
                     Choice::TwoParts => ("ring", 2),
                 };
-                let plans = plans(size, 1, |plan, place| {
+                let ranks = count_all(size, 1, |plan, place| {
                     plan.all_reduce(place, count, *element);
                 });
-                let costs: Vec<Cost> = plans.iter().map(Cost::of).collect();
-                let most = |number: fn(&Cost) -> usize| costs.iter().map(number).max().unwrap() * element;
+                let most = |number: fn(&Cost) -> usize| {
+                    ranks.iter().map(|rank| number(&rank.cost)).max().unwrap() * element
+                };
                 let (right, left) = (most(|cost| cost.sent[0]), most(|cost| cost.sent[1]));
-                let (bytes, steps, reduced) = (count * element, steps(&plans), most(Cost::all_reduced));
+                let (bytes, steps, reduced) = (count * element, steps(&ranks), most(Cost::all_reduced));
                 writeln!(
                     table,
                     "{size}\t{bytes}\t{element}\t{algorithm}\t{parts}\t{steps}\t{right}\t{left}\t{reduced}"
