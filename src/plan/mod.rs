@@ -6,6 +6,8 @@
 //! receive stream plus [`Pass::ahead`]. No socket and no arithmetic here.
 
 mod all_gather;
+#[cfg(test)]
+mod costs;
 mod exchange;
 mod flood;
 mod ring;
@@ -154,8 +156,8 @@ const FLOOD_MAX_BYTES: usize = 32 << 10;
 const FLOOD_MAX_BYTES_OF_TWO: usize = 1 << 20;
 /// The flood holds every rank's input.
 const FLOOD_MAX_SCRATCH: usize = 2 << 20;
-/// A flood has up to n * n folds, which at this many ranks are a megabyte of plan.
-const FLOOD_MAX_RANKS: usize = 128;
+/// A flood folds each segment once a rank: so many folds are a megabyte of plan, all segments of 128 ranks.
+const FLOOD_MAX_FOLDS: usize = 128 * 128;
 
 /// A lane takes part where at least so many bytes of a segment are its own: a smaller piece costs more as a
 /// message of its own than it saves.
@@ -165,7 +167,8 @@ impl Place {
     /// Whether calls in which a rank's input has so many bytes are floods.
     fn floods(self, bytes: usize) -> bool {
         let most = if self.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
-        bytes <= most && self.size <= FLOOD_MAX_RANKS && bytes * self.size <= FLOOD_MAX_SCRATCH
+        let segments = bytes.min(self.size);
+        bytes <= most && bytes * self.size <= FLOOD_MAX_SCRATCH && segments * self.size <= FLOOD_MAX_FOLDS
     }
 
     /// The same place with the lanes that share segments of so many bytes.

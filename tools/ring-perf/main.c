@@ -2,6 +2,7 @@
 #include "launch.h"
 #include "measure.h"
 #include "options.h"
+#include "predict.h"
 #include "report.h"
 
 #include <limits.h>
@@ -85,7 +86,10 @@ static int run(ring_group_t *group, const options_t *options) {
       fail(who, status);
     } else {
       if (rank == 0 && options->json) print_json(options, members, size, rows, row_count);
-      if (rank == 0 && !options->json) print_footer(rows, row_count);
+      if (rank == 0 && !options->json) {
+        print_footer(rows, row_count);
+        print_fit(options, size, rows, row_count);
+      }
       result = wrong_in(rows, row_count) ? 1 : 0;
     }
   }
@@ -128,8 +132,21 @@ static int run_rank_of_environment(options_t *options) {
   return result;
 }
 
+static int predict(const options_t *options) {
+  size_t row_count;
+  row_t *rows = make_rows(options, &row_count);
+  if (!rows) {
+    fprintf(stderr, "ring-perf: no memory\n");
+    return 1;
+  }
+  print_prediction(options, rows, row_count);
+  free(rows);
+  return 0;
+}
+
 int main(int argc, char **argv) {
   options_t options = parse_options(argc, argv);
+  if (options.predict) return predict(&options);
   if (options.ranks == 0) return run_rank_of_environment(&options);
   if (options.connections == 0) options.connections = 1;
   return launch(options.ranks, run_local_rank, &options);

@@ -12,8 +12,11 @@ enum { EXIT_USAGE = 2 };
 
 enum { MAX_RANKS = 256, MAX_CONNECTIONS = 64, MAX_ITERATIONS = 100000000 };
 
+/* Above what any host or network has, and far from where sums lose their meaning. */
+static const double MAX_MODEL_NUMBER = 1e9;
+
 /* Long options without a letter. */
-enum { OPT_RANKS = 256, OPT_CONNECTIONS, OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_JSON, OPT_VERSION };
+enum { OPT_RANKS = 256, OPT_CONNECTIONS, OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_JSON, OPT_MODEL, OPT_VERSION };
 
 static const struct option LONG_OPTIONS[] = {
     {"ranks", required_argument, NULL, OPT_RANKS},
@@ -29,6 +32,7 @@ static const struct option LONG_OPTIONS[] = {
     {"in-place", no_argument, NULL, OPT_IN_PLACE},
     {"out-of-place", no_argument, NULL, OPT_OUT_OF_PLACE},
     {"json", no_argument, NULL, OPT_JSON},
+    {"model", required_argument, NULL, OPT_MODEL},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -38,6 +42,8 @@ static const char HELP[] =
     "usage: ring-perf --ranks N [options]    starts N ranks on this host\n"
     "       ring-perf [options]              is one rank of the ring that RING_RANK and\n"
     "                                        RING_HOSTFILE describe\n"
+    "       ring-perf --model ALPHA,BETA[,GAMMA[,LINKS]] [options]\n"
+    "                                        predicts times, and makes no ring\n"
     "\n"
     "Measures ring_all_reduce. Time is the average of a call on the slowest rank; algbw is\n"
     "bytes/time, busbw is algbw * 2(n-1)/n, in GB/s (10^9 bytes).\n"
@@ -55,6 +61,10 @@ static const char HELP[] =
     "      --out-of-place        measure out of place only\n"
     "      --json                print one JSON document instead of the table; it adds median and p99\n"
     "                            of a call's time, and CPU time of all ranks together\n"
+    "      --model A,B[,G[,L]]   predict the times of rings of 2, 4, 8, ... 1024 ranks, or of\n"
+    "                            --ranks: A us a step; B GB/s over a link, each way; G GB/s\n"
+    "                            reduced by a rank (0, the default: at no cost); L links of a\n"
+    "                            rank: 1 to both neighbours together (the default), 2 apart\n"
     "  -h, --help                print this\n"
     "      --version             print the version\n"
     "\n"
@@ -107,6 +117,31 @@ static int32_t parse_name(const char *option, const char *text, const char *(*na
   return -1;
 }
 
+/* The next of the numbers between commas; where there is none more, `absent`, without which it must be there. */
+static double next_number(const char **text, const char *whole, const double *absent) {
+  static const char wanted[] = "ALPHA,BETA[,GAMMA[,LINKS]], such as 20,1.25 (us, GB/s)";
+  if (**text == '\0' && absent) return *absent;
+  char *end;
+  double number = strtod(*text, &end);
+  bool ends = *end == '\0' || (*end == ',' && end[1] != '\0');
+  if (end == *text || !ends || !(number >= 0 && number <= MAX_MODEL_NUMBER)) usage_error("--model", whole, wanted);
+  *text = *end ? end + 1 : end;
+  return number;
+}
+
+static model_t parse_model(const char *text) {
+  const double free_reduction = 0, one_link = 1;
+  const char *rest = text;
+  model_t model = {.alpha = next_number(&rest, text, NULL)};
+  model.beta = next_number(&rest, text, NULL);
+  model.gamma = next_number(&rest, text, &free_reduction);
+  double links = next_number(&rest, text, &one_link);
+  if (model.beta == 0) usage_error("--model", text, "of a BETA above 0");
+  if (*rest || (links != 1 && links != 2)) usage_error("--model", text, "of LINKS 1 or 2 at its end");
+  model.links = (int)links;
+  return model;
+}
+
 options_t parse_options(int argc, char **argv) {
   options_t options = {
       .min_bytes = 8,
@@ -128,13 +163,17 @@ options_t parse_options(int argc, char **argv) {
       case 'n': options.iterations = parse_number("-n", optarg, 1, MAX_ITERATIONS); break;
       case 'w': options.warmup = parse_number("-w", optarg, 0, MAX_ITERATIONS); break;
       case 'c': options.check = parse_number("-c", optarg, 0, 1); break;
-      case OPT_RANKS: options.ranks = parse_number("--ranks", optarg, 1, MAX_RANKS); break;
+      case OPT_RANKS: options.ranks = parse_number("--ranks", optarg, 1, MODEL_MAX_RANKS); break;
       case OPT_CONNECTIONS:
         options.connections = parse_number("--connections", optarg, 1, MAX_CONNECTIONS);
         break;
       case OPT_IN_PLACE: options.in_place = true; break;
       case OPT_OUT_OF_PLACE: options.out_of_place = true; break;
       case OPT_JSON: options.json = true; break;
+      case OPT_MODEL:
+        options.predict = true;
+        options.model = parse_model(optarg);
+        break;
       case OPT_VERSION: printf("ring-perf %s\n", ring_version_string()); exit(0);
       case 'h': fputs(HELP, stdout); exit(0);
       default: fputs("ring-perf: try --help\n", stderr); exit(EXIT_USAGE);
@@ -147,6 +186,11 @@ options_t parse_options(int argc, char **argv) {
   if (options.max_bytes < options.min_bytes) {
     fprintf(stderr, "ring-perf: the largest size, %zu bytes, is below the smallest, %zu bytes\n", options.max_bytes,
             options.min_bytes);
+    exit(EXIT_USAGE);
+  }
+  if (options.predict ? options.ranks == 1 : options.ranks > MAX_RANKS) {
+    fprintf(stderr, "ring-perf: --ranks is %d, not from %d to %d\n", options.ranks, options.predict ? 2 : 1,
+            options.predict ? MODEL_MAX_RANKS : MAX_RANKS);
     exit(EXIT_USAGE);
   }
   if (!options.in_place && !options.out_of_place) options.in_place = options.out_of_place = true;

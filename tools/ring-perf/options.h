@@ -2,11 +2,13 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
+#include "model.h"
+
 #include <ring.h>
 #include <stdbool.h>
 
 typedef struct options {
-  int ranks;         /* to start on this host; 0: this process is a rank of the environment's ring */
+  int ranks;         /* to start on this host, or to predict; 0: a rank of the environment's ring, or many rings */
   int connections;   /* per neighbour; 0: the default */
   size_t min_bytes;
   size_t max_bytes;
@@ -19,6 +21,8 @@ typedef struct options {
   bool out_of_place;
   bool in_place;
   bool json;
+  bool predict;      /* by the model, without a ring */
+  model_t model;
 } options_t;
 
 /* Reads the command line. Prints what -h, --version or an error calls for and ends the process

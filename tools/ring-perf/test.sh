@@ -65,6 +65,34 @@ if command -v python3 >/dev/null; then
   python3 -m json.tool <"$work/out" >/dev/null || fail "not JSON:"
 fi
 
+# The model's numbers: a flood of 8 bytes on 4 ranks is 2 steps, 24 bytes out and 24 reduced; 1 MiB is 6 steps,
+# 1.5 MiB out, of which half to each side, and 0.75 MiB reduced.
+model_of_four() {
+  expect 0 --model "$1" --ranks 4 -b 8 -e 1M -f 131072
+  [ "$(awk '/^ / {printf "%s %s %s %s ", $5, $6, $7, $8}' "$work/out")" = "4 flood 2 $2 4 ring 6 $3 " ] ||
+    fail "with $1 not $2 and $3 us:"
+}
+model_of_four 10,0.001 44.00 1572924.00
+model_of_four 10,0.001,0.001 68.00 2359356.00
+model_of_four 10,0.001,0,2 44.00 786492.00
+expect 0 --model 1,1 -b 8 -e 8M -f 1024
+[ "$(grep -cv '^#' "$work/out")" -eq 30 ] || fail "not three sizes of ten rings:"
+expect 0 --model 1,1,1 --ranks 3 -b 8 -e 8M --json
+has '{"ranks": 3, "bytes": 8, "count": 2, "algorithm": "flood", "steps": 1, "sent_right": 8, "sent_left": 8' out
+if command -v python3 >/dev/null; then
+  python3 -m json.tool <"$work/out" >/dev/null || fail "not JSON:"
+fi
+for model in 1 1, 1,0 ,1 nan,1 1,-1 1,1,x 1,1,1,3 1,1,1,1,1 1,1,1,; do expect 2 --model "$model"; done
+expect 2 --model 1,1 --ranks 1
+expect 2 --model 1,1 --ranks 1025
+expect 2 --ranks 257
+
+# A ring that was measured fits some model; one size doesn't.
+expect 0 --ranks 2 -b 8 -e 8M -f 1024 -n 2
+has "Model (alpha,beta)   : [0-9]" out
+expect 0 --ranks 2 -b 8 -e 8 -n 2
+! grep -q "Model" "$work/out" || fail "a model of one size:"
+
 # What can't be understood, and what the library refuses.
 expect 2 --ranks 0
 expect 2 -b 0
