@@ -140,7 +140,7 @@ fn ring_costs(size: usize, count: usize, parts: usize) -> (Cost, usize) {
 /// two, where neighbours exchange in turn, half of the ranks send a block more to the right than to the left,
 /// and half to the left.
 fn exchange_costs(size: usize, count: usize) -> (Cost, usize) {
-    let sent = match size % 2 == 0 && size > 2 {
+    let sent = match size > 2 && size.is_multiple_of(2) {
         true => [size * (size - 1) / 2 * count; 2],
         false => [size / 2, (size - 1) / 2].map(|steps| steps * size * count),
     };
