@@ -3,88 +3,80 @@
 
 use super::float16::Half;
 use super::steps::{Divide, Step};
-use std::mem::MaybeUninit;
 
-/// A compiled step: `(dst, own, received, bytes)`.
+/// What kernels go by: a cache line, and a few registers of each instruction set. Who calls one fills
+/// up the last block.
+pub(super) const BLOCK_BYTES: usize = 64;
+
+/// Any bytes, at any address.
+type Block = [u8; BLOCK_BYTES];
+
+/// A compiled step: `(dst, own, received, blocks)`.
 ///
-/// To call it, the three must be valid for `bytes`, which is whole array elements, and the CPU must
-/// be the [`Cpu`] that gave it.
+/// To call it, the three must be valid for so many blocks, and the CPU must be the [`Cpu`] that gave
+/// it. `dst` and `own` are the same memory or apart; where they overlap partly, the result is
+/// unspecified.
 pub(super) type Kernel = unsafe fn(*mut u8, *const u8, *const u8, usize);
 
-/// A compiled division in place: `(dst, bytes, divisor)`. What holds for [`Kernel`] holds for it.
+/// A compiled division in place: `(dst, blocks, divisor)`. What holds for [`Kernel`] holds for it.
 pub(super) type Divider = unsafe fn(*mut u8, usize, f64);
 
-/// What a step takes: one element of an array, or several at once.
+/// What a step takes: one element of an array, or several at once. A block has a whole number of them.
 ///
 /// # Safety
 ///
 /// Any bytes are a value, and there is no padding.
-pub(super) unsafe trait Plain: Copy {
-    /// The array elements in one value. Where it is more than 1, the end of an array is stepped
-    /// beside zeros.
-    const ELEMENTS: usize = 1;
-}
+pub(super) unsafe trait Plain: Copy {}
 
-/// Runs a step over `bytes` bytes. A read and a write go to any address: buffers come from callers
-/// and from within streams.
+/// Runs a step over blocks. A read and a write go to any address: buffers come from callers and from
+/// within streams.
 ///
 /// # Safety
 ///
-/// The three are valid for `bytes`. Where they overlap partly, the result is unspecified.
+/// What a [`Kernel`] asks for.
 #[inline(always)]
 pub(super) unsafe fn each<T: Plain>(
     dst: *mut u8,
     own: *const u8,
     received: *const u8,
-    bytes: usize,
+    blocks: usize,
     step: impl Fn(T, T) -> T,
 ) {
-    let count = bytes / size_of::<T>();
-    // In place has a loop of its own: with one loop for both, the compiler's check at run time that
-    // the buffers are apart would send it to the scalar version.
-    if std::ptr::eq(dst, own) {
-        let (dst, received) = (dst.cast::<T>(), received.cast::<T>());
-        for i in 0..count {
-            // SAFETY: `count` T lie within `bytes`.
-            unsafe {
-                let result = step(dst.add(i).read_unaligned(), received.add(i).read_unaligned());
-                dst.add(i).write_unaligned(result);
-            }
-        }
-    } else {
-        let (dst, own, received) = (dst.cast::<T>(), own.cast::<T>(), received.cast::<T>());
-        for i in 0..count {
-            // SAFETY: as above.
-            unsafe {
-                let result = step(own.add(i).read_unaligned(), received.add(i).read_unaligned());
-                dst.add(i).write_unaligned(result);
-            }
-        }
-    }
-    let whole = count * size_of::<T>();
-    if T::ELEMENTS > 1 && whole < bytes {
-        let rest = bytes - whole;
-        // SAFETY: the `rest` bytes from `whole` on are valid and fewer than a T, and any bytes,
-        // zeros too, are a T.
+    const { assert!(BLOCK_BYTES % size_of::<T>() == 0) };
+    let (dst, own, received) = (dst.cast::<Block>(), own.cast::<Block>(), received.cast::<Block>());
+    for i in 0..blocks {
+        prefetch(own.wrapping_add(i).cast());
+        // A block is read before it is written, so that one loop serves in place and apart, without
+        // the compiler's check at run time whether the buffers overlap.
+        // SAFETY: block i is one of `blocks`, and a block is a whole number of T.
         unsafe {
-            let result = step(beginning(own.add(whole), rest), beginning(received.add(whole), rest));
-            std::ptr::copy_nonoverlapping((&raw const result).cast(), dst.add(whole), rest);
+            let (mut result, received) = (own.add(i).read(), received.add(i).read());
+            let (values, received) = ((&raw mut result).cast::<T>(), (&raw const received).cast::<T>());
+            for j in 0..BLOCK_BYTES / size_of::<T>() {
+                let value = step(values.add(j).read_unaligned(), received.add(j).read_unaligned());
+                values.add(j).write_unaligned(value);
+            }
+            dst.add(i).write(result);
         }
     }
 }
 
-/// A T that begins with `len` bytes and goes on with zeros.
-///
-/// # Safety
-///
-/// `from` is valid for `len`, which is at most the size of T.
-unsafe fn beginning<T: Plain>(from: *const u8, len: usize) -> T {
-    let mut value = MaybeUninit::<T>::zeroed();
-    // SAFETY: the caller promises both lengths, and any bytes are a T.
+/// Has the CPU fetch what a loop that is at `block` will need. The CPU does so by itself, but not past
+/// the end of a page and not while a long step fills its queues.
+#[inline(always)]
+fn prefetch(block: *const u8) {
+    /// With float16 and bfloat16 out of the caches, an AMD Zen 4 gains an eighth from 384 or 512 bytes
+    /// on, less below, and loses as much from 640 on.
+    #[cfg(target_arch = "x86_64")]
+    const AHEAD: usize = 384;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of x86_64, and a prefetch of any address is allowed.
     unsafe {
-        std::ptr::copy_nonoverlapping(from, value.as_mut_ptr().cast(), len);
-        value.assume_init()
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(AHEAD).cast());
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = block;
 }
 
 /// The instruction set that a kernel is compiled for.
@@ -146,26 +138,26 @@ impl Cpu {
     }
 }
 
-unsafe fn baseline<T: Plain, S: Step<T>>(dst: *mut u8, own: *const u8, received: *const u8, bytes: usize) {
+unsafe fn baseline<T: Plain, S: Step<T>>(dst: *mut u8, own: *const u8, received: *const u8, blocks: usize) {
     // SAFETY: the caller of a `Kernel` promises what `each` asks for.
-    unsafe { each::<T>(dst, own, received, bytes, S::step) }
+    unsafe { each::<T>(dst, own, received, blocks, S::step) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn avx2<T: Plain, S: Step<T>>(dst: *mut u8, own: *const u8, received: *const u8, bytes: usize) {
+unsafe fn avx2<T: Plain, S: Step<T>>(dst: *mut u8, own: *const u8, received: *const u8, blocks: usize) {
     // SAFETY: the caller of a `Kernel` promises what `each` asks for.
-    unsafe { each::<T>(dst, own, received, bytes, S::step) }
+    unsafe { each::<T>(dst, own, received, blocks, S::step) }
 }
 
-unsafe fn divide_baseline<T: Plain + Divide>(dst: *mut u8, bytes: usize, divisor: f64) {
+unsafe fn divide_baseline<T: Plain + Divide>(dst: *mut u8, blocks: usize, divisor: f64) {
     // SAFETY: the caller of a `Divider` promises what `each` asks for.
-    unsafe { each::<T>(dst, dst, dst, bytes, |sum, _| sum.divide(divisor)) }
+    unsafe { each::<T>(dst, dst, dst, blocks, |sum, _| sum.divide(divisor)) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn divide_avx2<T: Plain + Divide>(dst: *mut u8, bytes: usize, divisor: f64) {
+unsafe fn divide_avx2<T: Plain + Divide>(dst: *mut u8, blocks: usize, divisor: f64) {
     // SAFETY: the caller of a `Divider` promises what `each` asks for.
-    unsafe { each::<T>(dst, dst, dst, bytes, |sum, _| sum.divide(divisor)) }
+    unsafe { each::<T>(dst, dst, dst, blocks, |sum, _| sum.divide(divisor)) }
 }

@@ -15,9 +15,7 @@ use std::arch::x86_64::{
 pub(super) struct Halves(__m128i);
 
 // SAFETY: 128 bits.
-unsafe impl Plain for Halves {
-    const ELEMENTS: usize = 8;
-}
+unsafe impl Plain for Halves {}
 
 impl Halves {
     #[inline(always)]

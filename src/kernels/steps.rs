@@ -53,11 +53,11 @@ macro_rules! extremes {
             steps! { $type:
                 Max = |own, received| {
                     let key = |value| ascending(value).wrapping_sub(NANS_OF_A_SIGN);
-                    if key(own) >= key(received) { own } else { received }
+                    std::hint::select_unpredictable(key(own) >= key(received), own, received)
                 };
                 Min = |own, received| {
                     let key = |value| ascending(value).wrapping_add(NANS_OF_A_SIGN);
-                    if key(own) <= key(received) { own } else { received }
+                    std::hint::select_unpredictable(key(own) <= key(received), own, received)
                 };
             }
         };
