@@ -6,9 +6,13 @@
 #![allow(unsafe_code)]
 
 mod bfloat16;
+#[cfg(target_arch = "x86_64")]
+mod bfloat16_avx512;
 mod elementwise;
 #[cfg(target_arch = "x86_64")]
 mod f16c;
+#[cfg(target_arch = "aarch64")]
+mod fcvt;
 mod float16;
 mod float_mode;
 #[cfg(test)]
@@ -36,7 +40,7 @@ pub struct Reducer {
 impl Reducer {
     /// The reduction in the best form for this CPU, or nothing where the op is not defined for the dtype.
     pub fn new(dtype: Dtype, op: Op) -> Option<Reducer> {
-        Reducer::on(Cpu::detect(), dtype, op)
+        Reducer::on(Cpu::best(), dtype, op)
     }
 
     fn on(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Reducer> {
@@ -145,7 +149,11 @@ fn kernel(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Kernel> {
             Op::Prod => Some(cpu.float16_kernel::<Prod>()),
             _ => extreme::<float16::Half>(cpu, op),
         },
-        Dtype::Bfloat16 => arithmetic::<BfloatPair>(cpu, op).or(extreme::<bfloat16::Bfloat>(cpu, op)),
+        Dtype::Bfloat16 => match op {
+            Op::Sum | Op::Mean => Some(cpu.bfloat16_sum()),
+            Op::Prod => Some(cpu.kernel::<BfloatPair, Prod>()),
+            _ => extreme::<bfloat16::Bfloat>(cpu, op),
+        },
         Dtype::Float32 => arithmetic::<f32>(cpu, op).or(extreme::<f32>(cpu, op)),
         Dtype::Float64 => arithmetic::<f64>(cpu, op).or(extreme::<f64>(cpu, op)),
         Dtype::Complex64 => match op {

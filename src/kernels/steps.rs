@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::elementwise::Plain;
+use std::hint::select_unpredictable;
 
 /// `own op received` for one T.
 pub(super) trait Step<T> {
@@ -164,10 +165,10 @@ steps! { Complex:
     };
     Max = |own, received| {
         let lost = own.less(received) | received.is_nan();
-        if lost & !own.is_nan() { received } else { own }
+        select_unpredictable(lost & !own.is_nan(), received, own)
     };
     Min = |own, received| {
         let lost = received.less(own) | received.is_nan();
-        if lost & !own.is_nan() { received } else { own }
+        select_unpredictable(lost & !own.is_nan(), received, own)
     };
 }

@@ -14,9 +14,7 @@ const GUARD: u8 = 0xa5;
 
 /// Every kernel that this machine runs.
 fn reducers() -> impl Iterator<Item = (Dtype, Op, Reducer)> {
-    let cpus =
-        if Cpu::detect() == Cpu::Baseline { vec![Cpu::Baseline] } else { vec![Cpu::Baseline, Cpu::detect()] };
-    cpus.into_iter().flat_map(|cpu| {
+    Cpu::detect().flat_map(|cpu| {
         Dtype::ALL.iter().flat_map(move |&dtype| {
             Op::ALL.iter().filter_map(move |&op| Some((dtype, op, Reducer::on(cpu, dtype, op)?)))
         })
