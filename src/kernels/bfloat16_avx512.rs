@@ -1,5 +1,6 @@
 //! Sums of bfloat16 with AVX-512, whose conversion from f32 is one instruction in place of eight.
-//! Out of the caches that brings them from 0.87 of float32's speed to all of it (AMD Zen 4).
+//! Against AVX2's they take a seventh less time out of the caches, which makes it float32's, and three
+//! tenths less within (AMD Zen 4).
 #![allow(unsafe_code)]
 
 use super::elementwise::{Plain, each};
@@ -21,7 +22,7 @@ unsafe impl Plain for Pairs {}
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512bf16")]
 pub(super) unsafe fn sum(dst: *mut u8, own: *const u8, received: *const u8, blocks: usize) {
     // SAFETY: the caller of a `Kernel` promises what `each` asks for.
-    unsafe { each::<Pairs>(dst, own, received, blocks, |own, received| step(own, received)) }
+    unsafe { each::<Pairs, true>(dst, own, received, blocks, |own, received| step(own, received)) }
 }
 
 #[inline]

@@ -1,7 +1,8 @@
 //! Reductions: `own op received`, element by element, for every dtype and op.
 //!
-//! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs); one loop
-//! (elementwise.rs) runs it over buffers of any alignment and is compiled once per instruction set.
+//! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs, and by hardware
+//! f16c.rs, fcvt.rs, bfloat16_avx512.rs); one loop (elementwise.rs) runs it over buffers of any
+//! alignment and is compiled once per instruction set.
 //! Results are the same bits on every CPU, and nothing is fused or reordered.
 #![allow(unsafe_code)]
 
@@ -136,14 +137,14 @@ fn by_blocks(
 fn kernel(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Kernel> {
     match dtype {
         Dtype::Bool => bool(cpu, op),
-        Dtype::Uint8 => integer::<u8>(cpu, op),
-        Dtype::Uint16 => integer::<u16>(cpu, op),
-        Dtype::Uint32 => integer::<u32>(cpu, op),
-        Dtype::Uint64 => integer::<u64>(cpu, op),
-        Dtype::Int8 => integer::<i8>(cpu, op),
-        Dtype::Int16 => integer::<i16>(cpu, op),
-        Dtype::Int32 => integer::<i32>(cpu, op),
-        Dtype::Int64 => integer::<i64>(cpu, op),
+        Dtype::Uint8 => integer::<u8, u8>(cpu, op),
+        Dtype::Uint16 => integer::<u16, u16>(cpu, op),
+        Dtype::Uint32 => integer::<u32, u32>(cpu, op),
+        Dtype::Uint64 => integer::<u64, u64>(cpu, op),
+        Dtype::Int8 => integer::<i8, u8>(cpu, op),
+        Dtype::Int16 => integer::<i16, u16>(cpu, op),
+        Dtype::Int32 => integer::<i32, u32>(cpu, op),
+        Dtype::Int64 => integer::<i64, u64>(cpu, op),
         Dtype::Float16 => match op {
             Op::Sum | Op::Mean => Some(cpu.float16_kernel::<Sum>()),
             Op::Prod => Some(cpu.float16_kernel::<Prod>()),
@@ -174,16 +175,17 @@ fn bool(cpu: Cpu, op: Op) -> Option<Kernel> {
     }
 }
 
-fn integer<T: Plain>(cpu: Cpu, op: Op) -> Option<Kernel>
+/// Sums and products that wrap have the same bits with a sign and without: `U` is T without.
+fn integer<T: Plain, U: Plain>(cpu: Cpu, op: Op) -> Option<Kernel>
 where
-    Sum: Step<T>,
-    Prod: Step<T>,
+    Sum: Step<U>,
+    Prod: Step<U>,
     Max: Step<T>,
     Min: Step<T>,
 {
     match op {
-        Op::Sum => Some(cpu.kernel::<T, Sum>()),
-        Op::Prod => Some(cpu.kernel::<T, Prod>()),
+        Op::Sum => Some(cpu.kernel::<U, Sum>()),
+        Op::Prod => Some(cpu.kernel::<U, Prod>()),
         Op::Max | Op::Min => extreme::<T>(cpu, op),
         // Bits don't know how wide their integer is.
         Op::Band => Some(cpu.kernel::<u8, And>()),

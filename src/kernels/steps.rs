@@ -40,6 +40,8 @@ macro_rules! steps {
 /// Negative numbers with all bits but the sign flipped ascend as the numbers do, -0 just below +0,
 /// with the NaNs of either sign at the two ends. Going round by as many as there are NaNs at one end
 /// brings all of them to the other, where they win.
+///
+/// The choice is no `if`: in place that becomes a store that is made or not, which doesn't vectorise.
 macro_rules! extremes {
     ($type:ty, $bits:ident: $infinity:expr, |$value:ident| $to_bits:expr) => {
         const _: () = {
@@ -73,8 +75,6 @@ macro_rules! integers {
         unsafe impl Plain for $type {}
 
         steps! { $type:
-            Sum = |own, received| own.wrapping_add(received);
-            Prod = |own, received| own.wrapping_mul(received);
             Max = |own, received| own.max(received);
             Min = |own, received| own.min(received);
         }
@@ -82,6 +82,18 @@ macro_rules! integers {
 }
 
 integers! { u8 u16 u32 u64 i8 i16 i32 i64 }
+
+macro_rules! wrapping {
+    ($($type:ty)*) => {$(
+        steps! { $type:
+            Sum = |own, received| own.wrapping_add(received);
+            Prod = |own, received| own.wrapping_mul(received);
+        }
+    )*};
+}
+
+// Those with a sign have the same bits, and no kernels of their own.
+wrapping! { u8 u16 u32 u64 }
 
 steps! { u8:
     And = |own, received| own & received;
@@ -157,7 +169,8 @@ impl Complex {
     }
 }
 
-// Only a NaN makes own lose no comparison and still not win: own's comes first, then received's.
+// Only a NaN makes own lose no comparison and still not win: own's comes first, then received's. The
+// choice is no `if`, as above.
 steps! { Complex:
     Prod = |own, received| Complex {
         re: own.re * received.re - own.im * received.im,

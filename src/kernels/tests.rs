@@ -6,7 +6,7 @@ use crate::dtype::{Dtype, Op};
 use crate::memory::Region;
 use proptest::prelude::*;
 
-/// Long enough for a vector loop unrolled by four, its remainder and an odd end, of bytes too.
+/// Long enough for several blocks and an odd end, of bytes too.
 const MAX_COUNT: usize = 200;
 const MAX_SHIFT: usize = 7;
 /// What lies around a buffer and must not change.
