@@ -137,14 +137,14 @@ fn by_blocks(
 fn kernel(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Kernel> {
     match dtype {
         Dtype::Bool => bool(cpu, op),
-        Dtype::Uint8 => integer::<u8, u8>(cpu, op),
-        Dtype::Uint16 => integer::<u16, u16>(cpu, op),
-        Dtype::Uint32 => integer::<u32, u32>(cpu, op),
-        Dtype::Uint64 => integer::<u64, u64>(cpu, op),
-        Dtype::Int8 => integer::<i8, u8>(cpu, op),
-        Dtype::Int16 => integer::<i16, u16>(cpu, op),
-        Dtype::Int32 => integer::<i32, u32>(cpu, op),
-        Dtype::Int64 => integer::<i64, u64>(cpu, op),
+        Dtype::Uint8 => integer::<u8>(cpu, op),
+        Dtype::Uint16 => integer::<u16>(cpu, op),
+        Dtype::Uint32 => integer::<u32>(cpu, op),
+        Dtype::Uint64 => integer::<u64>(cpu, op),
+        Dtype::Int8 => integer::<i8>(cpu, op),
+        Dtype::Int16 => integer::<i16>(cpu, op),
+        Dtype::Int32 => integer::<i32>(cpu, op),
+        Dtype::Int64 => integer::<i64>(cpu, op),
         Dtype::Float16 => match op {
             Op::Sum | Op::Mean => Some(cpu.float16_kernel::<Sum>()),
             Op::Prod => Some(cpu.float16_kernel::<Prod>()),
@@ -175,17 +175,16 @@ fn bool(cpu: Cpu, op: Op) -> Option<Kernel> {
     }
 }
 
-/// Sums and products that wrap have the same bits with a sign and without: `U` is T without.
-fn integer<T: Plain, U: Plain>(cpu: Cpu, op: Op) -> Option<Kernel>
+fn integer<T: Plain>(cpu: Cpu, op: Op) -> Option<Kernel>
 where
-    Sum: Step<U>,
-    Prod: Step<U>,
+    Sum: Step<T>,
+    Prod: Step<T>,
     Max: Step<T>,
     Min: Step<T>,
 {
     match op {
-        Op::Sum => Some(cpu.kernel::<U, Sum>()),
-        Op::Prod => Some(cpu.kernel::<U, Prod>()),
+        Op::Sum => Some(cpu.kernel::<T, Sum>()),
+        Op::Prod => Some(cpu.kernel::<T, Prod>()),
         Op::Max | Op::Min => extreme::<T>(cpu, op),
         // Bits don't know how wide their integer is.
         Op::Band => Some(cpu.kernel::<u8, And>()),

@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use super::elementwise::Plain;
-use std::hint::select_unpredictable;
 
 /// `own op received` for one T.
 pub(super) trait Step<T> {
@@ -75,6 +74,8 @@ macro_rules! integers {
         unsafe impl Plain for $type {}
 
         steps! { $type:
+            Sum = |own, received| own.wrapping_add(received);
+            Prod = |own, received| own.wrapping_mul(received);
             Max = |own, received| own.max(received);
             Min = |own, received| own.min(received);
         }
@@ -82,18 +83,6 @@ macro_rules! integers {
 }
 
 integers! { u8 u16 u32 u64 i8 i16 i32 i64 }
-
-macro_rules! wrapping {
-    ($($type:ty)*) => {$(
-        steps! { $type:
-            Sum = |own, received| own.wrapping_add(received);
-            Prod = |own, received| own.wrapping_mul(received);
-        }
-    )*};
-}
-
-// Those with a sign have the same bits, and no kernels of their own.
-wrapping! { u8 u16 u32 u64 }
 
 steps! { u8:
     And = |own, received| own & received;
@@ -169,8 +158,7 @@ impl Complex {
     }
 }
 
-// Only a NaN makes own lose no comparison and still not win: own's comes first, then received's. The
-// choice is no `if`, as above.
+// Only a NaN makes own lose no comparison and still not win: own's comes first, then received's.
 steps! { Complex:
     Prod = |own, received| Complex {
         re: own.re * received.re - own.im * received.im,
@@ -178,10 +166,10 @@ steps! { Complex:
     };
     Max = |own, received| {
         let lost = own.less(received) | received.is_nan();
-        select_unpredictable(lost & !own.is_nan(), received, own)
+        if lost & !own.is_nan() { received } else { own }
     };
     Min = |own, received| {
         let lost = received.less(own) | received.is_nan();
-        select_unpredictable(lost & !own.is_nan(), received, own)
+        if lost & !own.is_nan() { received } else { own }
     };
 }
