@@ -5,6 +5,7 @@
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
+# make bench-kernels  each reduction beside a copy of the same bytes
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi
@@ -26,7 +27,7 @@ C_FILES := $(wildcard tools/*/*.c examples/c/*.c) benches/peers/limits.c benches
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers bench-kernels fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -91,6 +92,9 @@ bench: tools
 bench-peers: tools
 	@sh tools/deps.sh peers
 	@sh benches/peers/bench.sh --markdown benches/results/peers.md $(PEERS_FLAGS)
+
+bench-kernels: build-deps
+	@cargo bench --quiet --locked --bench kernels
 
 fuzz: deps
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh fuzz/run.sh

@@ -21,9 +21,7 @@ extremes! { Bfloat, i16: 0x7f80, |value| value.0 as i16 }
 pub(super) struct BfloatPair(u32);
 
 // SAFETY: 32 bits.
-unsafe impl Plain for BfloatPair {
-    const ELEMENTS: usize = 2;
-}
+unsafe impl Plain for BfloatPair {}
 
 const UPPER: u32 = 0xffff_0000;
 

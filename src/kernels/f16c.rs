@@ -8,16 +8,14 @@ use std::arch::x86_64::{
     _mm256_div_ps, _mm256_mul_ps, _mm256_set1_ps,
 };
 
-/// Eight float16, one register of f32. Only kernels of `Cpu::Avx2` step it, and a Reducer has that
+/// Eight float16, one register of f32. Only kernels of `Cpu::Avx2` and better step it, and a Reducer has them
 /// only where the CPU was found to have AVX2 and F16C; the SAFETY lines below stand on that.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Halves(__m128i);
 
 // SAFETY: 128 bits.
-unsafe impl Plain for Halves {
-    const ELEMENTS: usize = 8;
-}
+unsafe impl Plain for Halves {}
 
 impl Halves {
     #[inline(always)]

@@ -1,14 +1,19 @@
 //! Reductions: `own op received`, element by element, for every dtype and op.
 //!
-//! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs); one loop
-//! (elementwise.rs) runs it over buffers of any alignment and is compiled once per instruction set.
+//! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs, and by hardware
+//! f16c.rs, fcvt.rs, bfloat16_avx512.rs); one loop (elementwise.rs) runs it over buffers of any
+//! alignment and is compiled once per instruction set.
 //! Results are the same bits on every CPU, and nothing is fused or reordered.
 #![allow(unsafe_code)]
 
 mod bfloat16;
+#[cfg(target_arch = "x86_64")]
+mod bfloat16_avx512;
 mod elementwise;
 #[cfg(target_arch = "x86_64")]
 mod f16c;
+#[cfg(target_arch = "aarch64")]
+mod fcvt;
 mod float16;
 mod float_mode;
 #[cfg(test)]
@@ -22,7 +27,7 @@ pub use float_mode::FloatMode;
 use crate::dtype::{Dtype, Op};
 use crate::memory::Region;
 use bfloat16::BfloatPair;
-use elementwise::{Cpu, Divider, Kernel, Plain, each};
+use elementwise::{BLOCK_BYTES, Cpu, Divider, Kernel, Plain};
 use steps::{And, Bool, Complex, Max, Min, Or, Prod, Step, Sum, Xor};
 
 /// A reduction of one dtype by one op, resolved once per call.
@@ -36,7 +41,7 @@ pub struct Reducer {
 impl Reducer {
     /// The reduction in the best form for this CPU, or nothing where the op is not defined for the dtype.
     pub fn new(dtype: Dtype, op: Op) -> Option<Reducer> {
-        Reducer::on(Cpu::detect(), dtype, op)
+        Reducer::on(Cpu::best(), dtype, op)
     }
 
     fn on(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Reducer> {
@@ -52,12 +57,12 @@ impl Reducer {
     ///
     /// When the lengths differ or are not whole elements.
     pub fn reduce(&self, dst: Region<'_>, own: Region<'_>, received: Region<'_>) {
-        assert_eq!(dst.len(), own.len(), "a reduction of spans of different lengths");
-        assert_eq!(dst.len(), received.len(), "a reduction of spans of different lengths");
         self.assert_whole(dst);
-        // SAFETY: the three are valid for their equal length, which is whole elements, and `Cpu`
-        // chose the kernel by what this CPU can do.
-        unsafe { (self.kernel)(dst.as_ptr(), own.as_ptr(), received.as_ptr(), dst.len()) }
+        // SAFETY: `by_blocks` hands on what it promises, and `Cpu` chose the kernel by what this CPU
+        // can do.
+        by_blocks(dst, own, received, |dst, own, received, blocks| unsafe {
+            (self.kernel)(dst, own, received, blocks);
+        });
     }
 
     /// What ends a chain: a mean divides the sum by the number of ranks, other ops do nothing.
@@ -68,9 +73,8 @@ impl Reducer {
     pub fn finish(&self, dst: Region<'_>, ranks: usize) {
         self.assert_whole(dst);
         if let Some(divider) = self.divider {
-            // SAFETY: `dst` is valid for its length, which is whole elements, and `Cpu` chose the
-            // divider by what this CPU can do.
-            unsafe { divider(dst.as_ptr(), dst.len(), ranks as f64) }
+            // SAFETY: as in `reduce`.
+            by_blocks(dst, dst, dst, |dst, _, _, blocks| unsafe { divider(dst, blocks, ranks as f64) });
         }
     }
 
@@ -80,12 +84,14 @@ impl Reducer {
     ///
     /// When the lengths differ or are not whole elements.
     pub fn copy(&self, dst: Region<'_>, own: Region<'_>) {
-        assert_eq!(dst.len(), own.len(), "a copy between spans of different lengths");
         self.assert_whole(dst);
         if self.dtype == Dtype::Bool {
-            let (dst, own, len) = (dst.as_ptr(), own.as_ptr(), dst.len());
-            // SAFETY: both are valid for their equal length, and any byte is a `Bool`.
-            unsafe { each::<Bool>(dst, own, own, len, |own, _| own.normal()) }
+            // Or of a value and itself.
+            let kernel = Cpu::Baseline.kernel::<Bool, Or>();
+            // SAFETY: as in `reduce`; every CPU has the baseline.
+            by_blocks(dst, own, own, |dst, own, received, blocks| unsafe {
+                kernel(dst, own, received, blocks);
+            });
         } else if dst.as_ptr() != own.as_ptr() {
             dst.copy_from(own);
         }
@@ -93,6 +99,37 @@ impl Reducer {
 
     fn assert_whole(&self, region: Region<'_>) {
         assert_eq!(region.len() % self.dtype.size(), 0, "a span that ends within an element");
+    }
+}
+
+/// Calls `run` with the whole blocks and then with what remains, filled up with zeros.
+///
+/// `run` gets `dst`, `own`, `received` and a number of blocks for which all three are valid. In place
+/// stays so, and memory apart stays apart.
+///
+/// # Panics
+///
+/// When the lengths differ.
+fn by_blocks(
+    dst: Region<'_>,
+    own: Region<'_>,
+    received: Region<'_>,
+    run: impl Fn(*mut u8, *const u8, *const u8, usize),
+) {
+    assert_eq!(dst.len(), own.len(), "a reduction of spans of different lengths");
+    assert_eq!(dst.len(), received.len(), "a reduction of spans of different lengths");
+    let blocks = dst.len() / BLOCK_BYTES;
+    if blocks > 0 {
+        run(dst.as_ptr(), own.as_ptr(), received.as_ptr(), blocks);
+    }
+    let (whole, rest) = (blocks * BLOCK_BYTES, dst.len() % BLOCK_BYTES);
+    if rest > 0 {
+        let (mut last, mut last_received) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
+        Region::from_slice(&mut last[..rest]).copy_from(own.part(whole, rest));
+        Region::from_slice(&mut last_received[..rest]).copy_from(received.part(whole, rest));
+        let in_place = last.as_mut_ptr();
+        run(in_place, in_place, last_received.as_ptr(), 1);
+        dst.part(whole, rest).copy_from_slice(&last[..rest]);
     }
 }
 
@@ -113,7 +150,11 @@ fn kernel(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Kernel> {
             Op::Prod => Some(cpu.float16_kernel::<Prod>()),
             _ => extreme::<float16::Half>(cpu, op),
         },
-        Dtype::Bfloat16 => arithmetic::<BfloatPair>(cpu, op).or(extreme::<bfloat16::Bfloat>(cpu, op)),
+        Dtype::Bfloat16 => match op {
+            Op::Sum | Op::Mean => Some(cpu.bfloat16_sum()),
+            Op::Prod => Some(cpu.kernel::<BfloatPair, Prod>()),
+            _ => extreme::<bfloat16::Bfloat>(cpu, op),
+        },
         Dtype::Float32 => arithmetic::<f32>(cpu, op).or(extreme::<f32>(cpu, op)),
         Dtype::Float64 => arithmetic::<f64>(cpu, op).or(extreme::<f64>(cpu, op)),
         Dtype::Complex64 => match op {

@@ -39,6 +39,8 @@ macro_rules! steps {
 /// Negative numbers with all bits but the sign flipped ascend as the numbers do, -0 just below +0,
 /// with the NaNs of either sign at the two ends. Going round by as many as there are NaNs at one end
 /// brings all of them to the other, where they win.
+///
+/// The choice is no `if`: in place that becomes a store that is made or not, which doesn't vectorise.
 macro_rules! extremes {
     ($type:ty, $bits:ident: $infinity:expr, |$value:ident| $to_bits:expr) => {
         const _: () = {
@@ -53,11 +55,11 @@ macro_rules! extremes {
             steps! { $type:
                 Max = |own, received| {
                     let key = |value| ascending(value).wrapping_sub(NANS_OF_A_SIGN);
-                    if key(own) >= key(received) { own } else { received }
+                    std::hint::select_unpredictable(key(own) >= key(received), own, received)
                 };
                 Min = |own, received| {
                     let key = |value| ascending(value).wrapping_add(NANS_OF_A_SIGN);
-                    if key(own) <= key(received) { own } else { received }
+                    std::hint::select_unpredictable(key(own) <= key(received), own, received)
                 };
             }
         };

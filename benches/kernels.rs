@@ -1,0 +1,142 @@
+//! The kernels' speed beside a copy of the same bytes. `cargo bench --bench kernels -- WORD...` measures
+//! those whose line has one of the words, as in `float16` or `"float16 sum"`.
+//!
+//! A step reduces what a link has received, a buffer that the cache still has, into an array that it may not
+//! have. So `received` is always the same buffer, and the array is as small as a step or far larger than the
+//! caches; `own` is the array itself (in place) or another one (apart). The copy moves what cannot be spared:
+//! from `received` into the array, or from the other array.
+
+use ring::dtype::{Dtype, Op};
+use ring::kernels::Reducer;
+use ring::memory::Region;
+use std::time::{Duration, Instant};
+
+/// What a link receives at a time.
+const STEP_BYTES: usize = 256 << 10;
+/// More than any CPU's cache.
+const ARRAY_BYTES: usize = 64 << 20;
+/// Rounds are taken in turns by all, so that a machine that drifts does so for all; the median counts.
+const ROUNDS: usize = 7;
+/// Read by any dtype, it is an ordinary number above 1: products don't end as slow subnormals.
+const FILL: u8 = 0x40;
+const RANKS: usize = 3;
+
+/// One kernel: a step of a reduction, or the division that ends a mean.
+struct Subject {
+    name: String,
+    reducer: Reducer,
+    divides: bool,
+}
+
+/// Where own and the result lie.
+#[derive(Clone, Copy)]
+struct Layout {
+    array_bytes: usize,
+    apart: bool,
+}
+
+const LAYOUTS: [(&str, Layout); 4] = [
+    ("cached, in place", Layout { array_bytes: STEP_BYTES, apart: false }),
+    ("cached, apart", Layout { array_bytes: STEP_BYTES, apart: true }),
+    ("memory, in place", Layout { array_bytes: ARRAY_BYTES, apart: false }),
+    ("memory, apart", Layout { array_bytes: ARRAY_BYTES, apart: true }),
+];
+
+/// The kernels that are not another's by another name.
+fn subjects(words: &[String]) -> Vec<Subject> {
+    let mut subjects = Vec::new();
+    for &dtype in Dtype::ALL {
+        for &op in Op::ALL {
+            let same_as_another = match dtype {
+                Dtype::Bool => !matches!(op, Op::Sum | Op::Prod | Op::Bxor),
+                // Bits don't know the width of their integer.
+                _ => matches!(op, Op::Band | Op::Bor | Op::Bxor) && dtype != Dtype::Uint8,
+            };
+            if let (Some(reducer), false) = (Reducer::new(dtype, op), same_as_another) {
+                let name = format!("{} {}", dtype.name(), op.name());
+                subjects.push(Subject { name, reducer, divides: op == Op::Mean });
+            }
+        }
+    }
+    subjects.retain(|subject| words.is_empty() || words.iter().any(|word| subject.name.contains(word)));
+    subjects
+}
+
+/// The time to go over `ARRAY_BYTES` by steps.
+fn walk(
+    layout: Layout,
+    arrays: &mut [Vec<u8>; 2],
+    received: &mut [u8],
+    step: impl Fn([Region<'_>; 3]),
+) -> Duration {
+    let [array, other] = arrays;
+    let (array, other) = (Region::from_slice(array), Region::from_slice(other));
+    let received = Region::from_slice(received);
+    let begin = Instant::now();
+    for at in (0..ARRAY_BYTES).step_by(STEP_BYTES) {
+        let at = at % layout.array_bytes;
+        let dst = array.part(at, STEP_BYTES);
+        step([dst, if layout.apart { other.part(at, STEP_BYTES) } else { dst }, received]);
+    }
+    begin.elapsed()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let subjects = subjects(&words);
+    let mut arrays = [vec![FILL; ARRAY_BYTES], vec![FILL; ARRAY_BYTES]];
+    let mut received = vec![FILL; STEP_BYTES];
+
+    // By subject and layout, the rounds' seconds and their ratios to the copy.
+    let mut seconds = vec![[const { Vec::new() }; LAYOUTS.len()]; subjects.len()];
+    let mut ratios = seconds.clone();
+    let mut copies = [const { Vec::new() }; LAYOUTS.len()];
+    for _ in 0..ROUNDS {
+        for (i, subject) in subjects.iter().enumerate() {
+            for (j, &(_, layout)) in LAYOUTS.iter().enumerate() {
+                if subject.divides && layout.apart {
+                    continue;
+                }
+                let copy = walk(layout, &mut arrays, &mut received, |[dst, own, received]| {
+                    dst.copy_from(if layout.apart { own } else { received });
+                });
+                let reduction = walk(layout, &mut arrays, &mut received, |[dst, own, received]| {
+                    if subject.divides {
+                        subject.reducer.finish(dst, RANKS);
+                    } else {
+                        subject.reducer.reduce(dst, own, received);
+                    }
+                });
+                copies[j].push(copy.as_secs_f64());
+                seconds[i][j].push(reduction.as_secs_f64());
+                ratios[i][j].push(reduction.as_secs_f64() / copy.as_secs_f64());
+            }
+        }
+    }
+
+    let gigabytes = |seconds: f64| ARRAY_BYTES as f64 / seconds / 1e9;
+    print!("{:18}", "GB/s (time/copy's)");
+    LAYOUTS.iter().for_each(|(name, _)| print!("{name:>19}"));
+    print!("\n{:18}", "copy");
+    copies.into_iter().for_each(|copies| print!("{:12.1}       ", gigabytes(median(copies))));
+    println!();
+    for ((subject, seconds), ratios) in subjects.iter().zip(seconds).zip(ratios) {
+        let name =
+            if subject.divides { format!("{}'s division", subject.name) } else { subject.name.clone() };
+        print!("{name:24}");
+        for (seconds, ratios) in seconds.into_iter().zip(ratios) {
+            if seconds.is_empty() {
+                print!("{:>19}", "-");
+            } else {
+                print!("{:10.1} ({:6.2})", gigabytes(median(seconds)), median(ratios));
+            }
+        }
+        println!();
+    }
+}
