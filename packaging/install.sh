@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what `cargo build --release` has built, the header, and what tells others how to link.
+# Installs what `make library` has built, the header, and what tells others how to link.
 # From the environment: PREFIX (/usr/local), LIBDIR and INCLUDEDIR (lib, include: below PREFIX), DESTDIR
 # (a staging root, empty), LIB_DIR (target/release).
 set -eu
