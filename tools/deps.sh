@@ -5,7 +5,7 @@ set -eu
 
 # Commands and the Debian packages that have them.
 build="cc:gcc,libc6-dev cmake:cmake make:make"
-test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils valgrind:valgrind python3:python3"
+test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils strip:binutils valgrind:valgrind python3:python3"
 # Linux alone has network namespaces, for tests that need hosts, and strace.
 [ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace"
 bench="$build python3:python3"
