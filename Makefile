@@ -4,6 +4,7 @@
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
 # make bench      ring-perf on rings of two and of four
+# make bench-links  rings of four whose links are 1 Gbit/s; needs root on Linux, LINKS="SCENARIO..." for some
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi
@@ -19,11 +20,11 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
-C_FILES := $(wildcard tools/*/*.c examples/c/*.c)
+C_FILES := $(wildcard tools/*/*.c benches/*/*.c examples/c/*.c)
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-links fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -84,6 +85,9 @@ test-install: library
 bench: tools
 	@build/tools/ring-perf --ranks 2
 	@build/tools/ring-perf --ranks 4
+
+bench-links: deps tools
+	@sh benches/links/run.sh build/tools $(LINKS)
 
 fuzz: deps
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh fuzz/run.sh
