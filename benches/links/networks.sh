@@ -5,7 +5,7 @@ RATE_MBIT=1000
 # A packet that the kernel has not yet cut into segments counts as up to 46 of them, 69 KB with their headers: what
 # exceeds the burst is cut in tbf, at the cost of CPU that a network card would not take. The burst is also what may be
 # caught up after a late timer, 2 ms here; as little as that is lost in measurements of half a second.
-BURST=256kb
+: "${BURST:=256kb}"
 # What a port keeps before it drops.
 : "${LATENCY:=10ms}"
 # A full Ethernet frame as tbf counts it, and the payload in it: 1,500 bytes less IPv4's header of 20 and TCP's of 32

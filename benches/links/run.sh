@@ -2,8 +2,8 @@
 # How much of a network's links a ring of four hosts uses. `run.sh BUILD [NETWORK...]`: BUILD is where ring-perf and
 # links-stream are, NETWORK is switch, cables or switches. README.md beside this says what the columns mean.
 #
-# CONGESTION lists congestion controls (the machine's, and cubic), SIZES the arrays in MiB, SECONDS_RAW the length of a
-# raw measurement, LATENCY what a port keeps (10ms).
+# From the environment: CONGESTION lists congestion controls (the machine's, and cubic), SIZES the arrays in MiB
+# (1 16 64), MEASURE_S how long each row measures (3), LATENCY what a port keeps (10ms).
 set -eu
 build=$1
 shift
@@ -14,11 +14,9 @@ skip() {
 . "$(dirname "$0")/networks.sh"
 
 : "${SIZES:=1 16 64}"
-: "${SECONDS_RAW:=3}"
+: "${MEASURE_S:=3}"
 : "${CONGESTION:=$(echo "$(sysctl -n net.ipv4.tcp_congestion_control) cubic" | tr ' ' '\n' | sort -u | paste -s -d ' ')}"
 SIZE=4
-# How much one ring-perf run sends per host and link, in MiB: some two seconds' worth.
-MEASURED_MIB=256
 WARMUP=2
 
 # on NET HOST COMMAND...: runs in the background; its output goes to $work/NET.HOST.
@@ -38,7 +36,7 @@ finish() {
   background=
 }
 
-row() { printf '%-9s %-6s %-24s %9s %9s %7s %7s %16s %8s\n' "$@"; }
+row() { printf '%-9s %-6s %-21s %8s %9s %8s %8s %6s %13s %8s\n' "$@"; }
 percent() { awk "BEGIN { printf \"%.1f %%\", 100 * $1 / $2 }"; }
 
 # raw NET SIZE NAME WAYS LIMIT ADDRESSES...: each argument is what the host of that number dials. Sets $raw, the mean
@@ -48,20 +46,18 @@ raw() {
   shift 5
   for host in $(seq 0 $((size - 1))); do
     # Addresses are words.
-    on "$net" "$host" "$build/links-stream" "$SECONDS_RAW" "$ways" $1
+    on "$net" "$host" "$build/links-stream" "$MEASURE_S" "$ways" $1
     shift
   done
   finish "$net" "$size"
   raw=$(cat "$work/$net".[0-9] | awk '$1 > 0 { sum += $1; n++ } END { printf "%.0f", sum / n }')
-  least=$(cat "$work/$net".[0-9] | awk '$1 > 0' | sort -n | head -n 1)
-  row "$network" "$congestion" "$name" - "$raw" "$(percent "$raw" "$limit")" - "least host $least" -
+  row "$network" "$congestion" "$name" - "$raw" "$(percent "$raw" "$limit")" - - - -
 }
 
 # ring NET MIB LIMIT: all_reduce of float32.
 ring() {
   net=$1 mib=$2 limit=$3
-  iterations=$((MEASURED_MIB * SIZE / (2 * (SIZE - 1)) / mib))
-  [ $iterations -ge 3 ] || iterations=3
+  iterations=$((MEASURE_S * limit * 1000000 / 8 / (2 * (SIZE - 1) * mib * 1048576 / SIZE) + 1))
   wire "$net" >"$work/before"
   for host in $(seq 0 $((SIZE - 1))); do
     "${network}_hosts" "$host" $SIZE >"$work/hosts.$host"
@@ -79,8 +75,11 @@ ring() {
       NR == 1 || mbit < least { least = mbit }
       mbit > most { most = mbit }
       END { printf "%.0f to %.0f\n%d\n", least, most, dropped }' >"$work/links"
+  [ "$network" != switch ] || echo "$busbw" >"$work/one.$congestion.$mib"
+  one=-
+  [ ! -e "$work/one.$congestion.$mib" ] || one=$(awk "BEGIN { printf \"%.2f\", $busbw / $(cat "$work/one.$congestion.$mib") }")
   row "$network" "$congestion" "all_reduce $mib MiB" "$(awk "BEGIN { printf \"%.1f\", $us / 1000 }")" "$busbw" \
-    "$(percent "$busbw" "$limit")" "$(percent "$busbw" "$raw")" "$(head -n 1 "$work/links")" "$(tail -n 1 "$work/links")"
+    "$(percent "$busbw" "$limit")" "$(percent "$busbw" "$raw")" "$one" "$(head -n 1 "$work/links")" "$(tail -n 1 "$work/links")"
 }
 
 # measure NETWORK CONGESTION LINKS: LINKS is how many a host has to send on.
@@ -100,7 +99,7 @@ measure() {
 }
 
 echo "# $SIZE hosts, links of $RATE_MBIT Mbit/s each way; payload limit of a link $limit_mbit Mbit/s"
-row network tcp what "time ms" "bus Mb/s" limit raw "link Mb/s" dropped
+row network tcp what "time ms" "bus Mb/s" "of limit" "of raw" "x one" "link Mb/s" dropped
 for name in ${*:-switch cables switches}; do
   for control in $CONGESTION; do
     case $name in
