@@ -6,6 +6,7 @@
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make bench-kernels  each reduction beside a copy of the same bytes
+# make bench-links  rings of four whose links are 1 Gbit/s; needs root on Linux, LINKS="SCENARIO..." for some
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
 # make lint       formatting, clippy, documentation, C warnings
 # make header     include/ring.h from src/ffi
@@ -23,11 +24,11 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
-C_FILES := $(wildcard tools/*/*.c examples/c/*.c) benches/peers/limits.c benches/peers/workers/ring.c
+C_FILES := $(wildcard tools/*/*.c benches/*/*.c examples/c/*.c) benches/peers/workers/ring.c
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers bench-kernels fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers bench-kernels bench-links fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -97,6 +98,9 @@ bench-peers: tools
 
 bench-kernels: build-deps
 	@cargo bench --quiet --locked --bench kernels
+
+bench-links: deps tools
+	@sh benches/links/run.sh build/tools $(LINKS)
 
 fuzz: deps
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh fuzz/run.sh

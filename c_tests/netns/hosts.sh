@@ -1,13 +1,7 @@
-# Hosts for one test: network namespaces on a bridge that has a namespace of its own, so that nothing of
-# this machine's network is touched and addresses may repeat. Sourced by the scripts beside it with the
-# rank program as the only argument; everything is gone when the script ends.
-#
-# Tests run side by side within a script, too: each has a net, named by the first argument of the
-# functions. Host H of a net has the addresses 10.0.0.(H+1), fd00::(H+1) and fe80::(H+1) at eth0.
+# Hosts for one test, and the ranks on them. Sourced by the scripts beside it with the rank program as the only
+# argument. Tests run side by side within a script, too, each in a net of its own.
 set -eu
 program=$1
-run=ring-$$
-PATH=$PATH:/usr/sbin:/sbin
 
 # Where hosts can't be made there is nothing to test, unless whoever runs the tests says that they can be.
 skip() {
@@ -18,57 +12,7 @@ skip() {
   echo "skipped: $1"
   exit 77
 }
-
-[ "$(uname -s)" = Linux ] || skip "there are network namespaces on Linux only"
-[ "$(id -u)" -eq 0 ] || skip "only root may make network namespaces"
-for command in ip tc; do
-  command -v $command >/dev/null || skip "the command $command is missing (iproute2 has it)"
-done
-
-work=$(mktemp -d)
-tests=
-clean_up() {
-  # Those that still run, if this script is ended early.
-  for test_ in $tests; do kill "$test_" 2>/dev/null || true; done
-  for namespace in $(ip netns list | cut -d ' ' -f 1 | grep "^$run-"); do
-    # Whatever runs in there is a rank of this script.
-    for pid in $(ip netns pids "$namespace"); do kill -KILL "$pid" 2>/dev/null || true; done
-    ip netns del "$namespace"
-    rm -rf "/etc/netns/$namespace"
-  done
-  rmdir /etc/netns 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
-
-ip netns add "$run-probe" 2>/dev/null || skip "network namespaces may not be made here"
-ip -n "$run-probe" link add probe type bridge 2>/dev/null || skip "no bridge can be made here"
-
-# make_net NET SIZE: hosts 0 to SIZE-1 on one bridge.
-make_net() {
-  ip netns add "$run-$1-hub"
-  ip -n "$run-$1-hub" link add br0 type bridge mcast_snooping 0
-  ip -n "$run-$1-hub" link set br0 up
-  for host in $(seq 0 $(($2 - 1))); do
-    ip netns add "$run-$1-$host"
-    ip -n "$run-$1-$host" link set lo up
-    plug "$1" "$host" br0 eth0 "10.0.0.$((host + 1))/24"
-    # Without duplicate address detection an address is there at once.
-    ip -n "$run-$1-$host" addr add "fd00::$((host + 1))/64" dev eth0 nodad
-    ip -n "$run-$1-$host" addr add "fe80::$((host + 1))/64" dev eth0 nodad
-  done
-}
-
-# plug NET HOST BRIDGE INTERFACE ADDRESS: a link of its own from a host to a bridge, at port INTERFACE-HOST.
-plug() {
-  ip -n "$run-$1-hub" link add "$4-$2" type veth peer name "$4" netns "$run-$1-$2"
-  ip -n "$run-$1-$2" link set "$4" addrgenmode none
-  ip -n "$run-$1-$2" addr add "$5" dev "$4"
-  ip -n "$run-$1-$2" link set "$4" up
-  ip -n "$run-$1-hub" link set "$4-$2" master "$3"
-  ip -n "$run-$1-hub" link set "$4-$2" up
-}
+. "$(dirname "$0")/../../tools/common/namespaces.sh"
 
 # hosts_file NET HOST: what stands in the host's /etc/hosts, from the standard input. Another script's
 # end may take the empty /etc/netns away in between.
@@ -144,11 +88,11 @@ beside() {
   name_=$1 function_=$2
   shift 2
   ("$function_" "$name_" "$@") &
-  tests="$tests $!"
+  background="$background $!"
 }
 all_beside() {
   failed=0
-  for test_ in $tests; do wait "$test_" || failed=1; done
-  tests=
+  for test_ in $background; do wait "$test_" || failed=1; done
+  background=
   exit $failed
 }
