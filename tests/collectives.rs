@@ -5,8 +5,9 @@ mod common;
 use common::{all_gather, all_reduce, bytes, configurations, ring};
 use ring::dtype::{Dtype, Op};
 
-/// Counts around the number of ranks, the flood's limit, the two parts' limit and the buffers.
-const COUNTS: [usize; 10] = [0, 1, 2, 7, 1021, 4096, 4097, 16_385, 65_537, 300_001];
+/// Counts around the number of ranks, the flood's limit, the two parts' limit, the buffers and the
+/// limit of the flood in a ring of two.
+const COUNTS: [usize; 12] = [0, 1, 2, 7, 1021, 8192, 8193, 16_385, 65_537, 262_144, 262_145, 300_001];
 
 fn value(rank: usize, i: usize) -> f32 {
     ((rank + 1) * (i % 1009 + 1)) as f32

@@ -9,10 +9,11 @@
 
 #include "harness.h"
 
-/* Elements: nothing, a flood, a ring of one part, a ring of two, each awkward. */
-static const size_t COUNTS[] = {0, 1, 5, 1021, 9001, 40009};
+/* Elements: nothing, a flood, a ring of one part, a ring of two, also in a ring of two ranks and on all lanes, each
+ * awkward. */
+static const size_t COUNTS[] = {0, 1, 5, 1021, 9001, 40009, 300007};
 /* A rank whose neighbours have failed already waits for others as long as it may connect. */
-enum { MOST = 40009, PATIENCE_MS = 120000, ALONE_MS = 15000 };
+enum { MOST = 300007, PATIENCE_MS = 120000, ALONE_MS = 15000 };
 static const char SECRET[] = "a secret of enough bytes";
 
 /* Statuses that some rank has been given, as bits. */

@@ -10,7 +10,8 @@ const AWAKE: Duration = Duration::from_micros(50);
 /// Giving up the core for longer than this shows another program on it: another rank has done a step of
 /// a small call in less, and a program that computes has the core for milliseconds.
 const CROWDED_YIELD: Duration = Duration::from_micros(300);
-/// How long the group then sleeps at its first miss.
+/// How long the group then sleeps at its first miss: long beside what finding out costs, short beside
+/// what a user notices.
 const CROWDED: Duration = Duration::from_millis(100);
 
 /// The roll is called anew at this interval, and for the last time about so long before the

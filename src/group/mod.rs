@@ -60,9 +60,9 @@ impl Group {
             peers.addresses = (0..size).map(|rank| left_of(rank).right_address).collect();
             for neighbour in [ring.right, ring.left] {
                 let Neighbour { lanes: own, control, message_out, message_in, .. } = neighbour;
-                lanes.extend(own.into_iter().map(boxed));
+                lanes.extend(own.into_iter().map(data_link));
                 controls.push(control);
-                messages.add(boxed(message_out), boxed(message_in));
+                messages.add(data_link(message_out), data_link(message_in));
             }
             log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
         }
@@ -187,7 +187,7 @@ impl Group {
         }
         let mut links = self.collectives.take_links();
         links.extend(self.messages.take_links());
-        links.extend(self.health.take_controls().into_iter().map(boxed));
+        links.extend(self.health.take_controls().into_iter().map(data_link));
         linger(links, if self.health.settled().is_none() { LINGER } else { Duration::ZERO });
     }
 }
@@ -230,7 +230,7 @@ fn refused(what: &str, error: &std::io::Error) -> Error {
 }
 
 /// A link that carries data.
-fn boxed(link: TcpLink) -> Box<dyn Link> {
+fn data_link(link: TcpLink) -> Box<dyn Link> {
     link.suit_data();
     Box::new(link)
 }

@@ -23,8 +23,8 @@ type Block = [u8; BLOCK_BYTES];
 /// A compiled step: `(dst, own, received, blocks)`.
 ///
 /// To call it, the three must be valid for so many blocks, and the CPU must be the [`Cpu`] that gave
-/// it. `dst` and `own` are the same memory or apart; where they overlap partly, the result is
-/// unspecified.
+/// it. `dst`, `own` and `received` are each the same memory or apart: a block is read whole before it is
+/// written. Where they overlap partly, the result is unspecified.
 pub(super) type Kernel = unsafe fn(*mut u8, *const u8, *const u8, usize);
 
 /// A compiled division in place: `(dst, blocks, divisor)`. What holds for [`Kernel`] holds for it.

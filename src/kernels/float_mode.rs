@@ -66,7 +66,8 @@ mod aarch64 {
 
     pub(in crate::kernels) type Register = u64;
 
-    /// FPCR after reset: no traps, round to nearest, no FZ, FZ16, DN or FIZ.
+    /// FPCR after reset: no traps, round to nearest, no FZ, FZ16, DN or FIZ, and
+    /// float16 as IEEE 754 has it (no AHP).
     pub(in crate::kernels) const IEEE: Register = 0;
 
     pub(in crate::kernels) fn read() -> Register {

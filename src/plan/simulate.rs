@@ -334,3 +334,27 @@ fn the_choice_keeps_its_limits() {
         }
     }
 }
+
+#[test]
+fn lanes_share_what_is_worth_it() {
+    let lanes_of = |size: usize, bytes: usize, gather: bool| {
+        let (place, mut plan) = (Place { rank: 0, size, lanes: 5 }, Plan::default());
+        match gather {
+            true => plan.all_gather(place, bytes, 1),
+            false => plan.all_reduce(place, bytes, 1),
+        };
+        plan.passes.iter().map(|pass| pass.lane + 1).max()
+    };
+    let piece = LANE_MIN_BYTES;
+    for (bytes, lanes) in
+        [(0, 1), (piece, 1), (2 * piece - 1, 1), (2 * piece, 2), (5 * piece, 5), (9 * piece, 5)]
+    {
+        assert_eq!(lanes_of(2, bytes, false), Some(lanes), "a flood of {bytes} in a ring of two");
+        assert_eq!(lanes_of(2, bytes, true), Some(lanes), "a gather of {bytes} in a ring of two");
+        if bytes > piece {
+            // Two parts of three segments.
+            assert_eq!(lanes_of(3, 6 * bytes, false), Some(lanes), "segments of {bytes}");
+            assert_eq!(lanes_of(3, 2 * bytes, true), Some(lanes), "halves of {bytes}");
+        }
+    }
+}

@@ -85,20 +85,16 @@ pub fn keep_alive(socket: &socket2::Socket) -> io::Result<()> {
 }
 
 /// Asks for the first of these congestion controls that the host has and lets this process use.
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub fn control_congestion(socket: &socket2::Socket, names: &[&str]) -> io::Result<()> {
-    let mut result = Ok(());
-    for name in names {
-        #[cfg(any(target_os = "linux", target_os = "freebsd"))]
-        {
-            result = socket.set_tcp_congestion(name.as_bytes());
-        }
-        // Elsewhere it is the host's alone.
-        let _ = (socket, name);
-        if result.is_ok() {
-            break;
-        }
-    }
-    result
+    let ask = |name: &&str| socket.set_tcp_congestion(name.as_bytes());
+    names.iter().map(ask).find(Result::is_ok).unwrap_or(Err(io::ErrorKind::Unsupported.into()))
+}
+
+/// Here the congestion control is the host's alone.
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+pub fn control_congestion(_socket: &socket2::Socket, _names: &[&str]) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// What a descriptor is waited for.

@@ -26,7 +26,10 @@ static void body(int rank, int size, const char *hosts, void *data) {
   if (rank == 0) CHECK(pthread_create(&receiver, NULL, receive, group) == 0);
   usleep(EARLIER_US);
   witness_enter(witness);
-  witness_failure(witness, group, ring_barrier(group));
+  ring_status_t status = ring_barrier(group);
+  /* The stopped rank may find that all others have done their part of it, and hear of the failure in the next one. */
+  if (status == RING_STATUS_OK) status = ring_barrier(group);
+  witness_failure(witness, group, status);
   if (rank == 0) pthread_join(receiver, NULL);
   ring_group_destroy(group);
 }
