@@ -17,6 +17,8 @@ work=$(mktemp -d)
 # Processes of the script that end with it, also when it is ended early.
 background=
 clean_up() {
+  # Whoever ends this script may signal it twice, as timeout does.
+  trap '' INT TERM HUP
   for process in $background; do kill "$process" 2>/dev/null || true; done
   for namespace in $(ip netns list | cut -d ' ' -f 1 | grep "^$run-"); do
     # Whatever runs in there is this script's.
