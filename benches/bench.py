@@ -14,17 +14,13 @@ import sys
 
 import machine
 import plot
+from units import parse_size, size_name, time_name
 
 # Below, a call takes its time for system calls, whatever the type of its elements.
 LEAST_BYTES_OF_RATIOS = 64 << 10
 # Ranks of more than that many share cores so much that ratios cost more time than they tell.
 MOST_RANKS_OF_RATIOS = 4
 TIMEOUT_S = 300
-
-
-def parse_size(text):
-    units = {"K": 10, "M": 20, "G": 30}
-    return int(text[:-1]) << units[text[-1].upper()] if text[-1:].upper() in units else int(text)
 
 
 def parse_sizes(text):
@@ -92,13 +88,9 @@ def plan(options):
     return series
 
 
-def time_name(us):
-    return f"{us / 1e3:.3g} ms" if us >= 1e3 else f"{us:.3g} us"
-
-
 def row(size, base, others):
     cpu_ns = median(base.in_place[size], "cpu_us") * 1e3 / (base.ranks * size)
-    cells = [plot.size_name(size), time_name(median(base.out_of_place[size], "median_us")),
+    cells = [size_name(size), time_name(median(base.out_of_place[size], "median_us")),
              time_name(median(base.in_place[size], "median_us")), time_name(median(base.in_place[size], "p99_us")),
              f"{base.busbw(size):.3g}", f"{cpu_ns:.3g}" if size >= LEAST_BYTES_OF_RATIOS else ""]
     cells += [f"{ratio(other.in_place[size], base.in_place[size]):.2f}" if size in other.in_place else ""

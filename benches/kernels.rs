@@ -20,6 +20,8 @@ const ROUNDS: usize = 7;
 /// Read by any dtype, it is an ordinary number above 1: products don't end as slow subnormals.
 const FILL: u8 = 0x40;
 const RANKS: usize = 3;
+/// The longest name is "complex64 mean's division".
+const NAME_WIDTH: usize = 26;
 
 /// One kernel: a step of a reduction, or the division that ends a mean.
 struct Subject {
@@ -121,15 +123,15 @@ fn main() {
     }
 
     let gigabytes = |seconds: f64| ARRAY_BYTES as f64 / seconds / 1e9;
-    print!("{:18}", "GB/s (time/copy's)");
+    print!("{:NAME_WIDTH$}", "GB/s (time/copy's)");
     LAYOUTS.iter().for_each(|(name, _)| print!("{name:>19}"));
-    print!("\n{:18}", "copy");
+    print!("\n{:NAME_WIDTH$}", "copy");
     copies.into_iter().for_each(|copies| print!("{:12.1}       ", gigabytes(median(copies))));
     println!();
     for ((subject, seconds), ratios) in subjects.iter().zip(seconds).zip(ratios) {
         let name =
             if subject.divides { format!("{}'s division", subject.name) } else { subject.name.clone() };
-        print!("{name:24}");
+        print!("{name:NAME_WIDTH$}");
         for (seconds, ratios) in seconds.into_iter().zip(ratios) {
             if seconds.is_empty() {
                 print!("{:>19}", "-");

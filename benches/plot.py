@@ -2,6 +2,8 @@
 import math
 from xml.sax.saxutils import escape
 
+from units import size_name
+
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 64, 84, 44, 56
 # Greys and hues of middle lightness, which stand out from white and from black: the page behind may be either. Lines
@@ -11,13 +13,6 @@ STYLES = (("#2f81f7", "", "circle"), ("#e0702a", "7 3", "square"), ("#2da05a", "
           ("#b065d8", "9 3 2 3", "circle"))
 # The least distance between two names at the lines' ends.
 NAME_HEIGHT = 16
-
-
-def size_name(size):
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >> shift and not size & (1 << shift) - 1:
-            return f"{size >> shift} {unit}"
-    return f"{size} B"
 
 
 def nice_step(most, steps=5):

@@ -20,7 +20,8 @@ trap 'rm -rf "$traces"' EXIT
 strace -ff -qq -o "$traces/thread" "$@"
 
 # The marks are files that aren't there: "/no such file, begin NAME", and "end NAME: CALL COUNT CALL COUNT...".
-# Futex calls are few: a lock that meets another thread makes them.
+# Futex calls are few: a lock that meets another thread makes them. Some machines' clocks are read by system calls, and
+# libc's poll is the system's ppoll on some processors.
 awk -v "most_futexes=${MOST_FUTEXES:-20}" '
   /"\/no such file, begin / { inside = 1; split("", seen); next }
   /"\/no such file, end / {
@@ -29,14 +30,18 @@ awk -v "most_futexes=${MOST_FUTEXES:-20}" '
     split($0, quoted, "\"")
     words = split(substr(quoted[2], index(quoted[2], ":") + 1), word, " ")
     for (i = 1; i < words; i += 2) {
-      if (seen[word[i]] + 0 != word[i + 1]) complain(word[i] " " seen[word[i]] + 0 " times")
+      few = word[i] == "clock_gettime" && seen[word[i]] + 0 < word[i + 1]
+      if (!few && seen[word[i]] + 0 != word[i + 1]) complain(word[i] " " seen[word[i]] + 0 " times")
       delete seen[word[i]]
     }
     if (seen["futex"] > most_futexes) complain("futex " seen["futex"] " times")
     delete seen["futex"]
     for (name in seen) complain(name " " seen[name] " times")
   }
-  inside && /^[a-z_0-9]+\(/ { seen[substr($0, 1, index($0, "(") - 1)]++ }
+  inside && /^[a-z_0-9]+\(/ {
+    name = substr($0, 1, index($0, "(") - 1)
+    seen[name == "ppoll" ? "poll" : name]++
+  }
   function complain(what) { print "unexpected: " what " in: " quoted[2]; status = 1 }
   END {
     if (!stretches) { print "no stretch was marked"; status = 1 }

@@ -45,7 +45,7 @@ done
 [ -n "$missing" ] || exit 0
 
 if [ "$(uname -s)" = Darwin ]; then
-  echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config" >&2
+  echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config python3" >&2
   exit 1
 fi
 as_root=

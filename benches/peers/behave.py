@@ -229,6 +229,9 @@ def main():
     if unknown:
         parser.error(f"no such test or peer: {', '.join(sorted(unknown))}")
     names = options.peers.split(",")
+    hidden = [name for name in names if peers.PEERS[name].get("launcher") == peers.MPICH]
+    if hidden:
+        parser.error(f"finds ranks as Open MPI starts them, not as MPICH does: {', '.join(hidden)}")
     with open(options.output, "a") as file:
         for test in options.tests or TESTS:
             with concurrent.futures.ThreadPoolExecutor(len(names) if test in TOGETHER else 1) as pool:

@@ -14,10 +14,11 @@ import sys
 import time
 
 import peers
-import tables
 
 sys.path.insert(0, os.path.dirname(peers.HERE))
 import machine  # noqa: E402
+import tables  # noqa: E402
+from units import parse_size  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 # Calls a size, for a run of all peers to take minutes.
@@ -28,11 +29,6 @@ OTHER_ITERATIONS = 10
 MOST_ITERATIONS_CROWDED = 100
 # The size at which dtypes other than float32 are measured.
 DTYPE_SIZE = 16 * MIB
-
-
-def parse_size(text):
-    units = {"K": KIB, "M": MIB, "G": KIB * MIB}
-    return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
 
 
 def parse_sizes(text):

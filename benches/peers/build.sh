@@ -23,15 +23,18 @@ fi
 # The peers' own libraries come as they are packaged; the workers, and what is compiled with them, may use this machine.
 flags="-O3 -march=native -D_GNU_SOURCE -Wall -Wextra"
 
-# compile OUTPUT SOURCE COMPILER...
+# compile OUTPUT SOURCE COMPILER...; a source may be a folder of them.
 compile() {
   output=$1
   source=$2
   shift 2
-  [ -z "$(find "$source" "$workers/worker.h" -newer "$output" 2>&1)" ] || "$@" $flags -o "$output" "$source" $libraries
+  [ -n "$(find "$source" "$workers/worker.h" -newer "$output" 2>&1)" ] || return 0
+  set -- "$@" $flags -o "$output"
+  if [ -d "$source" ]; then "$@" "$source"/*.c $libraries; else "$@" "$source" $libraries; fi
 }
 libraries=-lm
-compile "$build/limits" "$here/limits.c" gcc -std=c11
+# glibc before 2.34 keeps threads in a library of their own.
+compile "$build/limits" "$here/limits" gcc -std=c11 -pthread
 compile "$build/ompi_worker" "$workers/mpi.c" mpicc.openmpi -std=c11
 compile "$build/mpich_worker" "$workers/mpi.c" mpicc.mpich -std=c11
 libraries="-lgloo -lpthread"

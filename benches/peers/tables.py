@@ -8,27 +8,17 @@ import os
 import statistics
 
 import peers
+from units import size_name, time_name
 
 # At these sizes libring is also given as a share of what raw sockets move: smaller arrays stay in the caches, which the
-# arrays of limits.c don't.
+# arrays of limits don't.
 LEAST_BYTES_OF_LIMIT = 16 << 20
 # Below, the CPU time of a call is that of its system calls, whatever the bytes.
 LEAST_BYTES_OF_CPU = 64 << 10
-# What peers/limits.c calls the ring of raw sockets, without and with the additions of an all-reduce.
+# What limits/ring.c calls the ring of raw sockets, without and with the additions of an all-reduce.
 RAW_RING, RAW_RING_ADDING = "tcp ring", "tcp ring, half added"
 
 Sample = collections.namedtuple("Sample", "median_us p99_us mean_us cpu_us")
-
-
-def size_name(size):
-    for shift, unit in ((20, "MiB"), (10, "KiB")):
-        if size >> shift and not size & (1 << shift) - 1:
-            return f"{size >> shift} {unit}"
-    return f"{size} B"
-
-
-def time_name(us):
-    return f"{us / 1e3:.3g} ms" if us >= 1e3 else f"{us:.3g} us"
 
 
 def read(lines):

@@ -2,6 +2,7 @@
 
 #include "crossovers.h"
 
+/* The last row is that of MODEL_MAX_RANKS: the model's test looks. */
 static crossover_t crossover_of(int ranks) {
   const crossover_t *row = CROSSOVERS;
   while (row->ranks < ranks) row++;

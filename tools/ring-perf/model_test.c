@@ -1,6 +1,8 @@
 /* The costs are those that costs.tsv, the argument, has of the library's plans; times follow from them. */
 #include "model.h"
 
+#include "crossovers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,10 @@ static int wrong_rows(FILE *file) {
   return wrong;
 }
 
+static void every_ring_has_a_row(void) {
+  CHECK(CROSSOVERS[sizeof CROSSOVERS / sizeof *CROSSOVERS - 1].ranks == MODEL_MAX_RANKS);
+}
+
 static double time_of(double alpha, double beta, double gamma, int links) {
   model_t model = {alpha, beta, gamma, links};
   cost_t cost = {.parts = 2, .steps = 6, .right = 3000, .left = 4000, .reduced = 5000};
@@ -74,6 +80,7 @@ static void a_fit_finds_the_model(void) {
 
 int main(int argc, char **argv) {
   CHECK(argc == 2);
+  every_ring_has_a_row();
   FILE *file = fopen(argv[1], "r");
   CHECK(file);
   int wrong = wrong_rows(file);

@@ -20,9 +20,8 @@ const char *const COUNT_NAMES[COUNTS] = {
 
 static _Thread_local long mine[COUNTS];
 static long all[COUNTS];
-static _Thread_local bool yielded_just_now, stopped;
+static _Thread_local bool yielded_just_now;
 static _Thread_local int received_from = -1; /* a socket, just now */
-static _Thread_local struct timespec stopped_at;
 
 static void note(enum count count) {
   mine[count]++;
@@ -46,14 +45,16 @@ struct counts counts_since_start(void) {
   return counts;
 }
 
-void start_clock(void) { stopped = false; }
-
 #ifndef __GLIBC__
 
 bool counts_work(void) { return false; }
 void stop_clock(void) { (void)note; }
+void start_clock(void) {}
 
 #else
+
+static _Thread_local bool stopped;
+static _Thread_local struct timespec stopped_at;
 
 bool counts_work(void) { return true; }
 
@@ -166,5 +167,7 @@ void stop_clock(void) {
   clock_gettime(CLOCK_MONOTONIC, &stopped_at);
   stopped = true;
 }
+
+void start_clock(void) { stopped = false; }
 
 #endif

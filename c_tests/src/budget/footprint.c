@@ -5,7 +5,7 @@
 
 enum {
   MOST = 64 << 20,  /* bytes of the largest array */
-  LIMIT_KIB = 4096, /* what a group of two may keep */
+  LIMIT_KIB = 4096, /* what a group may keep, whatever its size */
 };
 
 /* KiB of pages that are no file's: heaps, stacks, and what malloc has mapped for itself. */
@@ -20,13 +20,13 @@ static long anonymous_kib(void) {
 }
 
 static void body(int rank, int size, const char *hosts, void *data) {
-  unsigned char *array = malloc(MOST), *whole = malloc((size_t)MOST * (size_t)size);
+  unsigned char *array = malloc(MOST), *whole = malloc(MOST);
   int right = (rank + 1) % size, left = (rank + size - 1) % size;
   (void)data;
   CHECK(array && whole, "no memory");
   /* Not zeroes: these would be had without touching a page. */
   memset(array, rank + 1, MOST);
-  memset(whole, rank + 1, (size_t)MOST * (size_t)size);
+  memset(whole, rank + 1, MOST);
   anonymous_kib(); /* what reading takes itself */
   long before = anonymous_kib();
   ring_group_t *group = join(rank, hosts, 1);
@@ -38,7 +38,8 @@ static void body(int rank, int size, const char *hosts, void *data) {
     OK(ring_all_reduce(group, array, array, count, RING_DTYPE_UINT8, RING_OP_SUM));
   }
   long reduced = anonymous_kib();
-  for (size_t count = 1; count <= MOST; count *= 4) OK(ring_all_gather(group, array, whole, count, RING_DTYPE_UINT8));
+  for (size_t count = 1; count <= MOST / (size_t)size; count *= 4)
+    OK(ring_all_gather(group, array, whole, count, RING_DTYPE_UINT8));
   for (size_t count = 1; count <= MOST; count *= 4)
     OK(ring_send_recv(group, array, count, right, whole, count, left, RING_DTYPE_UINT8));
   long after = anonymous_kib();
