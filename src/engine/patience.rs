@@ -10,9 +10,11 @@ const AWAKE: Duration = Duration::from_micros(50);
 /// Giving up the core for longer than this shows another program on it: another rank has done a step of
 /// a small call in less, and a program that computes has the core for milliseconds.
 const CROWDED_YIELD: Duration = Duration::from_micros(300);
-/// How long the group then sleeps at its first miss: long beside what finding out costs, short beside
-/// what a user notices.
-const CROWDED: Duration = Duration::from_millis(100);
+/// How long the group then sleeps at its first miss. Short at first, since it may have been another rank that
+/// came to its call a little later; twice as long each time that the next yield shows the same, up to where
+/// finding out costs next to nothing.
+const CROWDED_FIRST: Duration = Duration::from_millis(2);
+const CROWDED_MOST: Duration = Duration::from_millis(128);
 
 /// The roll is called anew at this interval, and for the last time about so long before the
 /// deadline.
@@ -40,6 +42,8 @@ pub struct Patience {
     idle_since: Option<Instant>,
     last_miss: Option<Instant>,
     crowded_until: Option<Instant>,
+    /// How long it was crowded last; zero once a yield was short.
+    crowded_for: Duration,
     /// Idle for this long, the roll is called next.
     next_roll: Duration,
     /// The deadline is over and the links are looked at for the last time.
@@ -73,7 +77,11 @@ impl Patience {
         let since = *self.idle_since.get_or_insert(now);
         let yielded = self.last_miss.replace(now).map_or(Duration::ZERO, |last| now - last);
         match self.crowded_until {
-            None if yielded > CROWDED_YIELD => self.crowded_until = Some(now + CROWDED),
+            None if yielded > CROWDED_YIELD => {
+                self.crowded_for = (self.crowded_for * 2).clamp(CROWDED_FIRST, CROWDED_MOST);
+                self.crowded_until = Some(now + self.crowded_for);
+            }
+            None if !yielded.is_zero() => self.crowded_for = Duration::ZERO,
             Some(until) if now >= until => self.crowded_until = None,
             _ => {}
         }
@@ -146,16 +154,28 @@ mod tests {
     }
 
     #[test]
-    fn a_long_yield_makes_the_next_misses_sleep_at_once() {
+    fn long_yields_make_misses_sleep_at_once_for_longer_and_longer() {
         let mut patience = Patience::default();
         patience.start(None);
-        let t = Instant::now();
-        patience.after_yield(t);
-        let late = t + CROWDED_YIELD * 2;
-        assert_eq!(patience.after_yield(late), Next::Sleep(None));
+        let mut now = Instant::now();
+        patience.after_yield(now);
+        let mut crowded = CROWDED_FIRST;
+        for _ in 0..10 {
+            now += CROWDED_YIELD * 2;
+            assert_eq!(patience.after_yield(now), Next::Sleep(None));
+            patience.moved();
+            assert_eq!(patience.after_yield(now + crowded / 2), Next::Sleep(None));
+            patience.moved();
+            now += crowded;
+            assert_eq!(patience.after_yield(now), Next::Retry);
+            crowded = (crowded * 2).min(CROWDED_MOST);
+        }
+        // A short yield forgets all that.
+        now += CROWDED_YIELD / 10;
+        assert_eq!(patience.after_yield(now), Next::Retry);
+        now += CROWDED_YIELD * 2;
+        assert_eq!(patience.after_yield(now), Next::Sleep(None));
         patience.moved();
-        assert_eq!(patience.after_yield(late + CROWDED / 2), Next::Sleep(None));
-        patience.moved();
-        assert_eq!(patience.after_yield(late + CROWDED), Next::Retry);
+        assert_eq!(patience.after_yield(now + CROWDED_FIRST), Next::Retry);
     }
 }
