@@ -187,7 +187,7 @@ impl Group {
         }
         let mut links = self.collectives.take_links();
         links.extend(self.messages.take_links());
-        links.extend(self.health.take_controls().into_iter().map(data_link));
+        links.extend(self.health.take_controls().into_iter().map(|link| Box::new(link) as Box<dyn Link>));
         linger(links, if self.health.settled().is_none() { LINGER } else { Duration::ZERO });
     }
 }

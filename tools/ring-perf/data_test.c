@@ -1,18 +1,11 @@
 /* The data are what they are said to be, and the check sees an element that isn't. */
+#include "check.h"
 #include "data.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);        \
-      exit(1);                                                               \
-    }                                                                        \
-  } while (0)
 
 enum { COUNT = 2 * PERIOD + 17, RANKS = 4, ELEMENT_BYTES = 8 };
 

@@ -1,19 +1,11 @@
 /* The costs are those that costs.tsv, the argument, has of the library's plans; times follow from them. */
-#include "model.h"
-
+#include "check.h"
 #include "crossovers.h"
+#include "model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);        \
-      exit(1);                                                               \
-    }                                                                        \
-  } while (0)
 
 enum { LINE_BYTES = 256, FIELDS = 9, LEAST_ROWS = 100 };
 
