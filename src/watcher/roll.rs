@@ -6,7 +6,8 @@ use crate::wire::Presence;
 
 /// A roll is called anew at most this often, whoever asks.
 const INTERVAL: Duration = Duration::from_millis(900);
-/// An answer takes microseconds, and on a host with far more processes than cores this long.
+/// An answer takes microseconds, and on a host with far more processes than cores this long. A rank that left
+/// the round before unanswered has had its time since then.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// An older roll tells nothing of now.
 const FRESH: Duration = Duration::from_millis(2500);
@@ -16,13 +17,16 @@ const FRESH: Duration = Duration::from_millis(2500);
 pub struct Roll {
     round: u32,
     called: Option<Instant>,
+    /// By rank; None where nothing was heard.
     answers: Vec<Option<Presence>>,
+    /// By rank: when the first of the rounds was called that it left unanswered without a pause.
+    asked: Vec<Option<Instant>>,
 }
 
 impl Roll {
     /// No round yet.
     pub fn new(ranks: usize) -> Roll {
-        Roll { round: 0, called: None, answers: vec![None; ranks] }
+        Roll { round: 0, called: None, answers: vec![None; ranks], asked: vec![None; ranks] }
     }
 
     /// The number of a new round, unless the latest is young enough.
@@ -37,7 +41,12 @@ impl Roll {
         if round.wrapping_sub(self.round) as i32 <= 0 {
             return false;
         }
-        *self = Roll { round, called: Some(now), ..Roll::new(self.answers.len()) };
+        let is_fresh = self.is_fresh(now);
+        for (asked, answer) in self.asked.iter_mut().zip(&mut self.answers) {
+            let is_silent = answer.take().is_none() && is_fresh;
+            *asked = asked.filter(|_| is_silent).or(Some(now));
+        }
+        (self.round, self.called) = (round, Some(now));
         true
     }
 
@@ -54,12 +63,16 @@ impl Roll {
 
     /// How long to wait before the roll may be judged; None if it is too old to be.
     pub fn ripens(&self, now: Instant) -> Option<Duration> {
-        let age = now.saturating_duration_since(self.called?);
-        if age > FRESH {
+        if !self.is_fresh(now) {
             return None;
         }
-        let complete = self.answers.iter().all(Option::is_some);
-        Some(if complete { Duration::ZERO } else { PATIENCE.saturating_sub(age) })
+        let silent = self.asked.iter().zip(&self.answers).filter(|(_, answer)| answer.is_none());
+        let last_asked = silent.filter_map(|(asked, _)| *asked).max();
+        Some(last_asked.map_or(Duration::ZERO, |asked| (asked + PATIENCE).saturating_duration_since(now)))
+    }
+
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.called.is_some_and(|called| now.saturating_duration_since(called) <= FRESH)
     }
 
     /// The latest round's number.
@@ -93,6 +106,25 @@ mod tests {
         assert!(roll.note(7, 0, Presence::default()));
         assert_eq!(roll.ripens(now), Some(Duration::ZERO));
         assert_eq!((roll.due(now), roll.due(now + INTERVAL)), (None, Some(8)));
+    }
+
+    #[test]
+    fn silence_counts_from_the_first_round_that_was_left_unanswered() {
+        let start = Instant::now();
+        let ms = |ms| start + Duration::from_millis(ms);
+        let mut roll = Roll::new(3);
+        assert!(roll.begin(1, ms(0)) && roll.note(1, 0, Presence::default()));
+        assert!(roll.note(1, 1, Presence::default()) && roll.begin(2, ms(1000)));
+        // Rank 2 has been silent for a second, but the others have only just been asked.
+        assert_eq!(roll.ripens(ms(1000)), Some(PATIENCE));
+        assert!(roll.note(2, 0, Presence::default()));
+        assert_eq!(roll.ripens(ms(1100)), Some(PATIENCE - Duration::from_millis(100)));
+        assert!(roll.note(2, 1, Presence::default()));
+        assert_eq!(roll.ripens(ms(1000)), Some(Duration::ZERO));
+        // What nobody asked about for a while is forgotten.
+        assert!(roll.begin(3, ms(1000) + FRESH * 2));
+        assert!(roll.note(3, 0, Presence::default()) && roll.note(3, 1, Presence::default()));
+        assert_eq!(roll.ripens(ms(1000) + FRESH * 2), Some(PATIENCE));
     }
 
     #[test]
