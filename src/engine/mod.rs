@@ -19,6 +19,10 @@ use crate::wire::CallHeader;
 use course::Course;
 use patience::{Next, Patience};
 
+/// A sender that sleeps looks this often whether its link takes more: poll tells only when a third of the
+/// system's buffer is free, and less is progress, too, from which the timeout counts.
+const SEND_LOOK: Duration = Duration::from_millis(100);
+
 /// The links that an engine drives, by index.
 pub type Links = [Box<dyn Link>];
 
@@ -236,7 +240,7 @@ impl Engine {
         self.entries.clear();
         let read = Interest { read: true, write: false };
         self.entries.push(PollEntry::new(stop.descriptor(), read));
-        let mut unwaitable = false;
+        let (mut unwaitable, mut sending) = (false, false);
         let mut add = |link: usize, interest: Interest| match links[link].descriptor() {
             Some(descriptor) => self.entries.push(PollEntry::new(descriptor, interest)),
             None => unwaitable = true,
@@ -244,13 +248,18 @@ impl Engine {
         for course in self.courses.iter().filter(|course| !course.is_done()) {
             if let Some(link) = course.wants_to_send() {
                 add(link, Interest { read: false, write: true });
+                sending = true;
             }
             if let Some(link) = course.wants_to_receive() {
                 add(link, read);
             }
         }
-        // A link in memory has nothing to poll: look again soon.
-        let limit = if unwaitable { Some(Duration::ZERO) } else { limit };
+        let limit = match limit {
+            // A link in memory has nothing to poll: look again soon.
+            _ if unwaitable => Some(Duration::ZERO),
+            Some(limit) if sending => Some(limit.min(SEND_LOOK)),
+            limit => limit,
+        };
         sys::poll(&mut self.entries, limit).map(|_| ()).map_err(Fault::System)
     }
 

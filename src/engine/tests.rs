@@ -1,6 +1,9 @@
 //! Plans on links that hold a byte, and what a call tells of a peer that differs or ends.
 
-use std::time::Duration;
+use std::io::Write;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::dtype::{Dtype, Op};
@@ -216,4 +219,73 @@ fn an_end_a_stop_and_a_timeout_are_told_apart() {
     stop.raise();
     let fault = run_alone((&mut engine, &plan), &mut links, &mut [0; 32], &stop).unwrap_err();
     assert!(matches!(fault, Fault::Stopped), "{fault:?}");
+}
+
+/// A link whose peer frees a little room after a while, less than poll tells of.
+struct Limbo {
+    /// Full, so that it never gets ready.
+    socket: UnixStream,
+    has_room_from: Instant,
+    room: usize,
+}
+
+impl Limbo {
+    fn new(after: Duration, room: usize) -> (Limbo, UnixStream) {
+        let (mut socket, peer) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        while socket.write(&[0; 4096]).is_ok() {}
+        (Limbo { socket, has_room_from: Instant::now() + after, room }, peer)
+    }
+}
+
+impl Link for Limbo {
+    fn send(&mut self, pieces: &[Region<'_>]) -> io::Result<usize> {
+        let bytes: usize = pieces.iter().map(Region::len).sum();
+        let room = if Instant::now() < self.has_room_from { 0 } else { self.room };
+        self.room -= bytes.min(room);
+        Ok(bytes.min(room))
+    }
+
+    fn peek(&mut self, _: usize) -> io::Result<Region<'_>> {
+        Ok(Region::empty())
+    }
+
+    fn buffered(&self) -> usize {
+        0
+    }
+
+    fn consume(&mut self, _: usize) {}
+
+    fn receive(&mut self, _: Region<'_>) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.socket.as_raw_fd())
+    }
+
+    fn finish(&mut self) {}
+}
+
+#[test]
+fn a_little_room_for_sending_counts_from_when_it_was_there() {
+    const TIMEOUT: Duration = Duration::from_millis(1600);
+    let begun = Instant::now();
+    let (limbo, _peer) = Limbo::new(Duration::from_millis(20), 8);
+    let mut plan = Plan::default();
+    plan.begin(Flow::Right, 0, 8);
+    plan.send(Span { buffer: Buffer::Send, start: 0, len: 8 });
+    let mut engine = Engine::default();
+    let route = Route { out: Some(0), into: None, announce: Some(header(8)), expect: None, gate: 0 };
+    engine.route(&plan.passes[0], route, 4);
+    let (mut send, none) = ([0; 32], Region::empty());
+    let send = Region::from_slice(&mut send);
+    let task = Task { plan: &plan, element: 4, reducer: None, ranks: 2, send, recv: none, scratch: none };
+    let stop = Stop::new().unwrap();
+    let mut links: [Box<dyn Link>; 1] = [Box::new(limbo)];
+    let fault = engine.run(&task, &mut links, &stop, Some(TIMEOUT), &mut Seen::default()).unwrap_err();
+    assert!(matches!(fault, Fault::Stalled { .. }), "{fault:?}");
+    // Found only when the roll is due, the same room would put the deadline off by 600 ms.
+    let took = begun.elapsed();
+    assert!(took > TIMEOUT && took < TIMEOUT + Duration::from_millis(450), "{took:?}");
 }

@@ -12,8 +12,8 @@ enum { COUNT = 1 << 20, APART_US = 1000000 };
 
 /* A stopped rank may have been waited for a little before it was stopped. */
 #define EARLY_S 0.3
-/* What the system takes for a stopped rank is progress of the others. It takes the last bytes when they are
- * offered again, after some 200 and 400 ms. */
+/* What the system still takes for a stopped rank is progress of the others, from which their timeout counts.
+ * The last of it was seen 0.35 s after the stop. */
 #define MOVES_ON_S 0.6
 
 struct run {
