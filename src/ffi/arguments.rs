@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::dtype::{Dtype, Op};
 use crate::error::{Error, Result, Status};
-use crate::group::{AllGather, AllReduce, Message};
+use crate::group::{Call, Kind, Message};
 use crate::memory::Region;
 
 fn invalid(text: String) -> Error {
@@ -67,13 +67,13 @@ pub fn all_reduce<'a>(
     count: usize,
     dtype_number: i32,
     op_number: i32,
-) -> Result<AllReduce<'a>> {
+) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
     let op = op(op_number, dtype)?;
     let bytes = bytes(count, dtype, 1)?;
     let (send, recv) = (region("send", send, bytes)?, region("recv", recv, bytes)?);
     check_overlap(&send, &recv, Some(0))?;
-    Ok(AllReduce { send, recv, count, dtype, op })
+    Ok(Call { send, recv, ..Call::new(Kind::AllReduce, count).by_op(dtype, op) })
 }
 
 pub fn all_gather<'a>(
@@ -82,13 +82,13 @@ pub fn all_gather<'a>(
     recv: *mut c_void,
     count: usize,
     dtype_number: i32,
-) -> Result<AllGather<'a>> {
+) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
     let whole = bytes(count, dtype, size)?;
     let own = whole / size;
     let (send, recv) = (region("send", send, own)?, region("recv", recv, whole)?);
     check_overlap(&send, &recv, Some(rank * own))?;
-    Ok(AllGather { send, recv, count, dtype })
+    Ok(Call { send, recv, ..Call::new(Kind::AllGather, count).of(dtype) })
 }
 
 /// A peer other than this rank; `name` is the argument's.

@@ -6,6 +6,7 @@ use super::arguments;
 use super::boundary::on_group;
 use super::group::ring_group_t;
 use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
+use crate::group::{Call, Kind};
 
 /// Reduces the ranks' arrays element by element and gives every rank the result: count elements at
 /// send, count at recv. In place is send == recv; no other overlap is allowed. Every rank gets the
@@ -37,7 +38,7 @@ pub unsafe extern "C" fn ring_all_reduce(
     op: ring_op_t,
 ) -> ring_status_t {
     on_group("ring_all_reduce", group, |group| {
-        group.all_reduce(arguments::all_reduce(send, recv, count, dtype, op))
+        group.collective(Kind::AllReduce, arguments::all_reduce(send, recv, count, dtype, op))
     })
 }
 
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn ring_all_gather(
 ) -> ring_status_t {
     on_group("ring_all_gather", group, |group| {
         let place = (group.rank(), group.size());
-        group.all_gather(arguments::all_gather(place, send, recv, send_count, dtype))
+        group.collective(Kind::AllGather, arguments::all_gather(place, send, recv, send_count, dtype))
     })
 }
 
@@ -67,5 +68,5 @@ pub unsafe extern "C" fn ring_all_gather(
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_barrier(group: *mut ring_group_t) -> ring_status_t {
-    on_group("ring_barrier", group, |group| group.barrier())
+    on_group("ring_barrier", group, |group| group.collective(Kind::Barrier, Ok(Call::new(Kind::Barrier, 0))))
 }

@@ -225,7 +225,7 @@ impl Group {
         element: usize,
         of_link: &[(Side, wire::Message)],
     ) -> Result<()> {
-        let task = Task { plan, element, reducer: None, ranks: 2, send, recv, scratch: Region::empty() };
+        let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch: Region::empty() };
         let timeout = self.timeout();
         of_link.iter().for_each(|(_, message)| self.health.begin(*message));
         let mut observer = Watched(&self.health);
@@ -250,12 +250,12 @@ fn add(plan: &mut Plan, engine: &mut Engine, half: &Half<'_, '_>, header: CallHe
     let span = |buffer| Span { buffer, start: 0, len: count };
     if half.sends {
         (route.out, route.announce) = (Some(link), Some(header));
-        plan.begin(Flow::Right, 0, count);
+        plan.begin(Flow::Right, 0);
         plan.send(span(Buffer::Send));
     } else {
         (route.into, route.expect) = (Some(link), Some(header));
-        plan.begin(Flow::Left, 0, 0);
+        plan.begin(Flow::Left, 0);
         plan.store(span(Buffer::Recv));
     }
-    engine.route(&plan.passes[link], route, half.message.dtype.size());
+    engine.route(&plan.passes[link], route);
 }

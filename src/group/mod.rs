@@ -6,7 +6,9 @@ mod failure;
 mod messages;
 mod turns;
 
-pub use calls::{AllGather, AllReduce, Message};
+pub use crate::plan::{Parts, Stretch};
+pub use crate::wire::Kind;
+pub use calls::{Call, Message};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};

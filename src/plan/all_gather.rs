@@ -25,13 +25,13 @@ pub fn halves(plan: &mut Plan, place: Place, count: usize) {
                 let rank = flow.upstream(place.rank, hops, place.size);
                 Span { buffer: Buffer::Recv, start: rank * count + piece.start, len: piece.len }
             };
-            plan.begin(flow, lane, piece.len);
+            plan.begin(flow, lane);
             plan.send(Span { buffer: Buffer::Send, start: piece.start, len: piece.len });
-            for hops in 1..place.size - 1 {
-                plan.send(block(hops));
-            }
             for hops in 1..place.size {
-                plan.store(block(hops));
+                let at = plan.store(block(hops));
+                if hops < place.size - 1 {
+                    plan.pass_on(block(hops), at);
+                }
             }
         }
     }

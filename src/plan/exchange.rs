@@ -32,13 +32,15 @@ fn both_ways(plan: &mut Plan, place: Place, count: usize, own: Span, slots: Buff
                 let rank = flow.upstream(place.rank, hops, place.size);
                 Span { buffer: slots, start: rank * count + piece.start, len: piece.len }
             };
-            plan.begin(flow, lane, if steps > 0 { piece.len } else { 0 });
-            for step in 1..=steps {
-                let own = Span { start: own.start + piece.start, len: piece.len, ..own };
-                plan.send(if step == 1 { own } else { slot(step - 1) });
+            plan.begin(flow, lane);
+            if steps > 0 {
+                plan.send(Span { start: own.start + piece.start, len: piece.len, ..own });
             }
             for step in 1..=steps {
-                plan.store(slot(step));
+                let at = plan.store(slot(step));
+                if step < steps {
+                    plan.pass_on(slot(step), at);
+                }
             }
         }
     }
@@ -60,20 +62,33 @@ fn by_neighbours(plan: &mut Plan, place: Place, count: usize, own: Span, slots: 
     for flow in [Flow::Right, Flow::Left] {
         if (flow == Flow::Right) == is_lower {
             // To the partner: received from outside.
-            plan.begin(flow, 0, count);
+            plan.begin(flow, 0);
             plan.send(own);
-            (1..=exchanges_beyond).for_each(|steps| plan.send(outside(steps)));
-            (1..=exchanges_outside).for_each(|steps| plan.store(outside(steps)));
+            for steps in 1..=exchanges_outside {
+                let at = plan.store(outside(steps));
+                if steps <= exchanges_beyond {
+                    plan.pass_on(outside(steps), at);
+                }
+            }
         } else {
             // Outside: received from the partner, and its block leaves together with the own one.
-            plan.begin(flow, 0, count);
+            plan.begin(flow, 0);
             plan.hold(count);
             let theirs = Span { buffer: slots, start: partner * count, len: count };
-            let both = if is_lower { [own, theirs] } else { [theirs, own] };
-            both.into_iter().for_each(|block| plan.send(block));
-            (1..exchanges_outside).for_each(|steps| plan.send(beyond(steps)));
-            plan.store(theirs);
-            (1..=exchanges_beyond).for_each(|steps| plan.store(beyond(steps)));
+            let at = plan.store(theirs);
+            if is_lower {
+                plan.send(own);
+                plan.pass_on(theirs, at);
+            } else {
+                plan.pass_on(theirs, at);
+                plan.send(own);
+            }
+            for steps in 1..=exchanges_beyond {
+                let at = plan.store(beyond(steps));
+                if steps < exchanges_outside {
+                    plan.pass_on(beyond(steps), at);
+                }
+            }
         }
     }
 }

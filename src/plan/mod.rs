@@ -1,19 +1,25 @@
 //! Collectives as pure data: what each rank sends, receives, reduces and copies, in which order.
 //!
-//! A [`Plan`] is made of passes. A pass is one direction of the ring on one lane: the spans that
-//! this rank sends on one link and those that it receives on the other, as two byte streams. What
-//! has been received and reduced may be sent on at once: a rank's send stream may be as far as its
-//! receive stream plus [`Pass::ahead`]. No socket and no arithmetic here.
+//! A [`Plan`] is made of passes. A pass is one direction of the ring on one lane, or a direct link to
+//! another rank: the spans that this rank sends and those that it receives, as two streams. What has been
+//! received and reduced may be sent on at once, element by element: see [`Departure::after`]. What is only
+//! relayed passes through a window of scratch memory: see [`Receipt::room`]. No socket and no arithmetic here.
 
 mod all_gather;
 #[cfg(test)]
 mod costs;
 mod exchange;
 mod flood;
+mod parts;
 mod ring;
 mod segment;
 #[cfg(test)]
 mod simulate;
+#[cfg(test)]
+mod tests;
+
+pub use parts::Parts;
+pub use segment::Stretch;
 
 use std::ops::Range;
 
@@ -61,6 +67,16 @@ pub enum Take {
     },
 }
 
+/// A span to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// What is sent.
+    pub span: Span,
+    /// None: it may leave whenever its turn comes. Otherwise it is passed on: its element i may leave once
+    /// so many elements and i + 1 of the pass's received stream are in (and reduced).
+    pub after: Option<usize>,
+}
+
 /// A span to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
@@ -68,6 +84,9 @@ pub struct Receipt {
     pub to: Span,
     /// What happens on the way.
     pub take: Take,
+    /// So many elements of the pass's sent stream must have left before anything is stored here: the
+    /// place still holds some of them. 0 where it is free from the start.
+    pub room: usize,
 }
 
 /// A local reduction after all passes have ended: `to = own op received`; `to` and `own` are the
@@ -84,16 +103,20 @@ pub struct Fold {
     pub last: bool,
 }
 
-/// One direction of the ring on one lane.
+/// The links of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Received from one neighbour, sent to the other.
+    Ring { flow: Flow, lane: usize },
+    /// Sent to and received from one rank that is no neighbour, on a link of the two.
+    Direct { rank: usize },
+}
+
+/// Two streams on their links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// Its direction.
-    pub flow: Flow,
-    /// Its lane.
-    pub lane: usize,
-    /// Elements that may be sent before any has been received; each further one needs one
-    /// received (and reduced) element more.
-    pub ahead: usize,
+    /// Its links.
+    pub path: Path,
     /// Elements that must be received before anything is sent, the call header included: what was
     /// received then leaves in one write with what this rank adds.
     pub hold: usize,
@@ -101,6 +124,8 @@ pub struct Pass {
     pub sends: Range<usize>,
     /// This pass's part of [`Plan::receipts`].
     pub receipts: Range<usize>,
+    /// Elements of the whole sent stream, and of the received one.
+    pub elements: (usize, usize),
 }
 
 /// How a collective is carried out. The numbers stand in the call header.
@@ -120,7 +145,7 @@ pub struct Plan {
     /// Local copies, before anything is sent: (from, to).
     pub copies: Vec<(Span, Span)>,
     /// What all passes send, pass by pass.
-    pub sends: Vec<Span>,
+    pub sends: Vec<Departure>,
     /// What all passes receive, pass by pass.
     pub receipts: Vec<Receipt>,
     /// The passes. Those of lane 0 to the right and to the left always come first, since the call
@@ -235,47 +260,62 @@ impl Plan {
         Algorithm::Flood
     }
 
+    /// Starts the next pass in a direction of the ring.
+    pub fn begin(&mut self, flow: Flow, lane: usize) {
+        self.begin_on(Path::Ring { flow, lane });
+    }
+
     /// Starts the next pass.
-    pub fn begin(&mut self, flow: Flow, lane: usize, ahead: usize) {
+    fn begin_on(&mut self, path: Path) {
         let (sends, receipts) = (self.sends.len(), self.receipts.len());
         let (sends, receipts) = (sends..sends, receipts..receipts);
-        self.passes.push(Pass { flow, lane, ahead, hold: 0, sends, receipts });
+        self.passes.push(Pass { path, hold: 0, sends, receipts, elements: (0, 0) });
     }
 
     /// Has the pass under way send nothing before it has received so many elements.
-    pub fn hold(&mut self, elements: usize) {
+    fn hold(&mut self, elements: usize) {
         if let Some(pass) = self.passes.last_mut() {
             pass.hold = elements;
         }
     }
 
-    /// Adds a span to send to the pass under way.
+    /// Adds a span of this rank's own to what the pass under way sends.
     pub fn send(&mut self, span: Span) {
-        if span.len > 0 {
-            self.sends.push(span);
-            if let Some(pass) = self.passes.last_mut() {
-                pass.sends.end += 1;
-            }
+        self.depart(Departure { span, after: None });
+    }
+
+    /// Adds a span that this pass has received, `at` this place of its stream.
+    fn pass_on(&mut self, span: Span, at: usize) {
+        self.depart(Departure { span, after: Some(at) });
+    }
+
+    fn depart(&mut self, departure: Departure) {
+        if let Some(pass) = self.passes.last_mut().filter(|_| departure.span.len > 0) {
+            self.sends.push(departure);
+            pass.sends.end += 1;
+            pass.elements.0 += departure.span.len;
         }
     }
 
-    /// Adds a span to receive and store.
-    pub fn store(&mut self, to: Span) {
-        self.receive(Receipt { to, take: Take::Copy });
+    /// Adds a span to receive and store; its place in the pass's received stream.
+    pub fn store(&mut self, to: Span) -> usize {
+        self.receive(Receipt { to, take: Take::Copy, room: 0 })
     }
 
-    /// Adds a span to receive and reduce: `to = own op received`.
-    fn reduce(&mut self, to: Span, own: Span, last: bool) {
-        self.receive(Receipt { to, take: Take::Reduce { own, last } });
+    /// Adds a span to receive and reduce: `to = own op received`; its place in the pass's received stream.
+    fn reduce(&mut self, to: Span, own: Span, last: bool) -> usize {
+        self.receive(Receipt { to, take: Take::Reduce { own, last }, room: 0 })
     }
 
-    fn receive(&mut self, receipt: Receipt) {
+    fn receive(&mut self, receipt: Receipt) -> usize {
+        let Some(pass) = self.passes.last_mut() else { return 0 };
+        let at = pass.elements.1;
         if receipt.to.len > 0 {
             self.receipts.push(receipt);
-            if let Some(pass) = self.passes.last_mut() {
-                pass.receipts.end += 1;
-            }
+            pass.receipts.end += 1;
+            pass.elements.1 += receipt.to.len;
         }
+        at
     }
 }
 

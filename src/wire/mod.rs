@@ -54,7 +54,7 @@
 //! | 8 | 8 | sequence |
 //! | 16 | 8 | count |
 //! | 24 | 8 | digest of the counts array, 0 where there is none |
-//! | 32 | 4 | root, -1 where there is none |
+//! | 32 | 4 | root, -1 where there is none; in a custom reduction the bytes of an element |
 //! | 36 | 4 | status of the last refused call |
 //! | 40 | 8 | sequence of the last refused call, 0 if there was none |
 //!
@@ -67,7 +67,7 @@ mod gossip;
 mod hello;
 mod opening;
 
-pub use call::{CALL_HEADER, CallHeader, Kind, Refused};
+pub use call::{CALL_HEADER, CallHeader, Kind, Refused, digest};
 pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic};
 pub use gossip::{Member, group_id};
 pub use hello::{Answer, HAS_SECRET, Hello, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
