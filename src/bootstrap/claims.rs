@@ -167,7 +167,15 @@ fn hex(bytes: &[u8]) -> String {
 impl Claims {
     /// Of a rank of four, for tests.
     pub fn example(rank: usize) -> Claims {
-        Claims { rank, size: 4, lanes: 3, wide: false, job_id: b"a".to_vec(), nonce: [rank as u8; 16], secret: None }
+        Claims {
+            rank,
+            size: 4,
+            lanes: 3,
+            wide: false,
+            job_id: b"a".to_vec(),
+            nonce: [rank as u8; 16],
+            secret: None,
+        }
     }
 }
 
