@@ -27,7 +27,7 @@ static const size_t COUNTS[SIZES] = {1021, MOST_ELEMENTS};
 static const int CALLS[SIZES] = {196, 1};
 
 enum data { UNIFORM, NORMAL, DATA };
-static const char *const DATA_NAMES[DATA] = {"uniform from 0 to 1", "normal"};
+static const char *const DATA_NAMES[DATA] = {"uniform values from 0 to 1", "normal values"};
 static const ring_dtype_t DTYPES[] = {RING_DTYPE_FLOAT16, RING_DTYPE_BFLOAT16};
 static const ring_op_t OPS[] = {RING_OP_SUM, RING_OP_MEAN};
 enum { MODES = 2 };
@@ -183,7 +183,7 @@ static void print_errors(const struct errors errors[SIZES]) {
 /* findings are by mode and number of ranks. */
 static void print_tables(struct findings (*findings)[MOST_RANKS + 1], int most_ranks) {
   for (enum data data = 0; data < DATA; data++) {
-    printf("Errors of %s values in ULP, most / RMS: each addition rounded → wide accumulation.\n\n| ranks |",
+    printf("Errors of %s in ULP, most / RMS: each addition rounded → wide accumulation.\n\n| ranks |",
            DATA_NAMES[data]);
     for (int t = 0; t < TYPES; t++) {
       for (int op = 0; op < REDUCTIONS; op++) printf(" %s %s |", ring_dtype_name(DTYPES[t]), ring_op_name(OPS[op]));
