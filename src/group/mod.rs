@@ -40,6 +40,7 @@ pub struct Group {
     health: Arc<Health>,
     collectives: Collectives,
     messages: Messages,
+    wide: bool,
     /// None in a group of one, and once destroyed.
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
@@ -77,6 +78,7 @@ impl Group {
             health: Arc::new(health),
             collectives: Collectives::new(lanes),
             messages,
+            wide: config.wide,
             watcher: Mutex::default(),
         });
         group.set_timeout(config.timeout);
@@ -102,6 +104,11 @@ impl Group {
     /// Ranks in the group.
     pub fn size(&self) -> usize {
         self.health.peers().size
+    }
+
+    /// Whether sums and means of 16-bit floats are kept in f32 until the end of a chain.
+    pub fn is_wide(&self) -> bool {
+        self.wide
     }
 
     /// Refuses use in a forked child of the process that made the group.

@@ -39,6 +39,7 @@ pub fn configurations(size: usize, addresses: usize, connections: usize) -> Vec<
         secret: None,
         connect_timeout: Some(Duration::from_secs(20)),
         timeout: Some(Duration::from_secs(20)),
+        wide: false,
         connections,
     };
     (0..size).map(config).collect()
