@@ -19,7 +19,7 @@ impl Rooted {
     }
 
     /// Hops in this direction from the root to this rank.
-    fn from_root(self, flow: Flow) -> usize {
+    fn hops_from_root(self, flow: Flow) -> usize {
         let Place { rank, size, .. } = self.place;
         match flow {
             Flow::Right => (rank + size - self.root) % size,
@@ -28,8 +28,8 @@ impl Rooted {
     }
 
     /// Hops in this direction from this rank to the root.
-    fn to_root(self, flow: Flow) -> usize {
-        (self.place.size - self.from_root(flow)) % self.place.size
+    fn hops_to_root(self, flow: Flow) -> usize {
+        (self.place.size - self.hops_from_root(flow)) % self.place.size
     }
 
     /// How far from the root blocks go in this direction, if they take the shortest way.
@@ -81,7 +81,7 @@ fn broadcast_pass(plan: &mut Plan, rooted: Rooted, flow: Flow, lane: usize, piec
         return;
     }
     let span = Span { buffer: Buffer::Recv, start: piece.start, len: piece.len };
-    let hops = rooted.from_root(flow);
+    let hops = rooted.hops_from_root(flow);
     plan.begin(flow, lane);
     match hops {
         0 if reach > 0 => plan.send(span),
@@ -107,7 +107,7 @@ pub fn reduce_chains(plan: &mut Plan, rooted: Rooted, count: usize, parts: usize
         }
         let span = |buffer| Span { buffer, start: piece.start, len: piece.len };
         plan.begin(flow, lane);
-        match rooted.from_root(flow) {
+        match rooted.hops_from_root(flow) {
             1 => plan.send(span(Buffer::Send)),
             0 => {
                 plan.reduce_into(span(Buffer::Recv), span(Buffer::Send), true);
@@ -175,7 +175,7 @@ fn gather_blocks(
     let n = rooted.place.size;
     rooted.passes(|flow, lane| {
         let reach = rooted.reach(flow, halves);
-        let hops = rooted.to_root(flow);
+        let hops = rooted.hops_to_root(flow);
         let piece = |hops: usize| rooted.piece(rooted.share(flow, hops, halves, count), lane);
         if lane > 0 && (1..=reach).all(|hops| piece(hops).len == 0) {
             return;
@@ -209,7 +209,7 @@ pub fn scatter(plan: &mut Plan, rooted: Rooted, parts: &Parts, halves: usize, el
     }
     rooted.passes(|flow, lane| {
         let reach = rooted.reach(flow, halves);
-        let hops = rooted.from_root(flow);
+        let hops = rooted.hops_from_root(flow);
         let piece = |hops: usize| rooted.piece(rooted.share(flow, hops, halves, count), lane);
         if lane > 0 && (1..=reach).all(|hops| piece(hops).len == 0) {
             return;
