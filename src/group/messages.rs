@@ -334,7 +334,8 @@ impl Group {
         messages: &[wire::Message],
         arrival: Option<&Arc<Arrival>>,
     ) -> std::result::Result<(), Missed> {
-        let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch: Region::empty() };
+        let (scratch, sums) = (Region::empty(), Region::empty());
+        let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch, sums };
         let timeout = self.timeout();
         messages.iter().for_each(|message| self.health.begin(*message));
         if let Some(arrival) = arrival {
