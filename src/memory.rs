@@ -35,6 +35,15 @@ impl<'a> Region<'a> {
         Region { start: slice.as_mut_ptr(), len: slice.len(), lent: PhantomData }
     }
 
+    /// The first `len` bytes of aligned memory that Rust owns.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer.
+    pub fn from_words(words: &'a mut [u128], len: usize) -> Region<'a> {
+        Region { start: words.as_mut_ptr().cast(), len: size_of_val(words), lent: PhantomData }.part(0, len)
+    }
+
     /// A region of no bytes.
     pub fn empty() -> Region<'a> {
         Region { start: std::ptr::NonNull::dangling().as_ptr(), len: 0, lent: PhantomData }

@@ -1,8 +1,10 @@
 //! One pass under way: a send and a receive cursor over the plan's spans.
 
+use std::ops::Range;
+
 use super::{Fault, Links, Route, Task, Traffic};
 use crate::memory::Region;
-use crate::plan::{Pass, Take};
+use crate::plan::{Departure, Pass, Take};
 use crate::wire::{CALL_HEADER, CallHeader};
 
 /// Pieces gathered by one send: the header and the next few spans.
@@ -20,18 +22,29 @@ struct Cursor {
     end: usize,
     /// Bytes of that span that are done.
     offset: usize,
+    /// Elements of the spans before it.
+    before: usize,
 }
 
 impl Cursor {
+    fn new(range: &Range<usize>) -> Cursor {
+        Cursor { index: range.start, end: range.end, offset: 0, before: 0 }
+    }
+
     fn is_done(&self) -> bool {
         self.index == self.end
     }
 
-    /// Moves on by `bytes` within a span of `len`.
-    fn advance(&mut self, bytes: usize, len: usize) {
+    /// Whole elements of the stream that are done, where those of this span have so many bytes.
+    fn elements(&self, width: usize) -> usize {
+        self.before + self.offset / width
+    }
+
+    /// Moves on by `bytes` within a span of `len` elements of `width` bytes.
+    fn advance(&mut self, bytes: usize, len: usize, width: usize) {
         self.offset += bytes;
-        if self.offset == len {
-            *self = Cursor { index: self.index + 1, offset: 0, ..*self };
+        if self.offset == len * width {
+            *self = Cursor { index: self.index + 1, offset: 0, before: self.before + len, ..*self };
         }
     }
 }
@@ -57,17 +70,12 @@ pub struct Course {
     receipts: Cursor,
     /// Bytes that have been sent and received, headers included.
     moved: (u64, u64),
-    /// Bytes that may be sent now: what the pass may be ahead, and what it has received and
-    /// reduced, less what it has sent.
-    credit: usize,
-    /// Bytes that are still to be received before anything is sent.
+    /// Elements that must have been received before anything is sent.
     hold: usize,
 }
 
 impl Course {
-    pub fn new(pass: &Pass, route: Route, element: usize) -> Course {
-        let cursor =
-            |range: &std::ops::Range<usize>| Cursor { index: range.start, end: range.end, offset: 0 };
+    pub fn new(pass: &Pass, route: Route) -> Course {
         Course {
             out: route.out,
             into: route.into,
@@ -75,11 +83,10 @@ impl Course {
             header: route.announce.map_or([0; CALL_HEADER], |header| header.encode()),
             header_left: if route.announce.is_some() { CALL_HEADER } else { 0 },
             incoming: route.expect.map_or(Incoming::None, Incoming::Awaited),
-            sends: cursor(&pass.sends),
-            receipts: cursor(&pass.receipts),
+            sends: Cursor::new(&pass.sends),
+            receipts: Cursor::new(&pass.receipts),
             moved: (0, 0),
-            credit: pass.ahead * element,
-            hold: pass.hold * element,
+            hold: pass.hold,
         }
     }
 
@@ -97,62 +104,97 @@ impl Course {
     }
 
     /// Adds what has gone over its links so far.
-    pub fn add_to(&self, traffic: &mut [Traffic]) {
+    pub fn add_to(&self, task: &Task<'_>, traffic: &mut [Traffic]) {
         if let Some(link) = self.out {
             traffic[link].sent += self.moved.0;
         }
         if let Some(link) = self.into {
             traffic[link].received += self.moved.1;
-            traffic[link].awaits |= self.wants_to_receive().is_some();
+            traffic[link].awaits |= self.wants_to_receive(task).is_some();
         }
     }
 
+    /// Whole elements that have been received, and reduced.
+    fn received(&self, task: &Task<'_>) -> usize {
+        match task.plan.receipts[..self.receipts.end].get(self.receipts.index) {
+            Some(receipt) => self.receipts.elements(task.width(receipt.to)),
+            None => self.receipts.before,
+        }
+    }
+
+    /// Whole elements that have left.
+    fn sent(&self, task: &Task<'_>) -> usize {
+        match task.plan.sends[..self.sends.end].get(self.sends.index) {
+            Some(departure) => self.sends.elements(task.width(departure.span)),
+            None => self.sends.before,
+        }
+    }
+
+    /// Bytes of the span at `at` that may leave now.
+    fn ready(&self, task: &Task<'_>, at: &Cursor, received: usize) -> usize {
+        let Departure { span, after } = task.plan.sends[at.index];
+        let elements = after.map_or(span.len, |after| received.saturating_sub(after).min(span.len));
+        elements * task.width(span) - at.offset
+    }
+
     /// The link that this pass waits to send on.
-    pub fn wants_to_send(&self) -> Option<usize> {
-        let has_something = self.header_left > 0 || (self.credit > 0 && !self.sends.is_done());
-        self.out.filter(|_| has_something && self.hold == 0)
+    pub fn wants_to_send(&self, task: &Task<'_>) -> Option<usize> {
+        let received = self.received(task);
+        let has_data = || !self.sends.is_done() && self.ready(task, &self.sends, received) > 0;
+        self.out.filter(|_| received >= self.hold && (self.header_left > 0 || has_data()))
     }
 
     /// The link that this pass waits to receive on.
-    pub fn wants_to_receive(&self) -> Option<usize> {
-        self.into.filter(|_| !self.is_accepted() || !self.receipts.is_done())
+    pub fn wants_to_receive(&self, task: &Task<'_>) -> Option<usize> {
+        let has_room = || !self.receipts.is_done() && self.has_room(task);
+        self.into.filter(|_| !self.is_accepted() || has_room())
+    }
+
+    /// Whether the place of what is received next is free.
+    fn has_room(&self, task: &Task<'_>) -> bool {
+        let room = task.plan.receipts[self.receipts.index].room;
+        room == 0 || self.sent(task) >= room
     }
 
     /// Sends what the link takes now, header first; tells whether anything moved.
     pub fn send(&mut self, task: &Task<'_>, links: &mut Links) -> Result<bool, Fault> {
-        let Some(link) = self.wants_to_send() else { return Ok(false) };
+        let Some(link) = self.wants_to_send(task) else { return Ok(false) };
+        let mut header = self.header;
         let mut pieces = [Region::empty(); PIECES];
         let mut used = 0;
         if self.header_left > 0 {
             let unsent = CALL_HEADER - self.header_left;
-            pieces[used] = Region::from_slice(&mut self.header[unsent..]);
+            pieces[used] = Region::from_slice(&mut header[unsent..]);
             used += 1;
         }
-        let mut ahead = self.sends;
-        let mut credit = self.credit.min(SEND_BYTES);
-        while used < PIECES && credit > 0 && !ahead.is_done() {
-            let span = task.memory(task.plan.sends[ahead.index]);
-            let bytes = credit.min(span.len() - ahead.offset);
-            pieces[used] = span.part(ahead.offset, bytes);
+        let (mut ahead, mut offered) = (self.sends, 0);
+        let received = self.received(task);
+        while used < PIECES && offered < SEND_BYTES && !ahead.is_done() {
+            let span = task.plan.sends[ahead.index].span;
+            let bytes = self.ready(task, &ahead, received).min(SEND_BYTES - offered);
+            if bytes == 0 {
+                break;
+            }
+            pieces[used] = task.memory(span).part(ahead.offset, bytes);
             used += 1;
-            credit -= bytes;
-            ahead.advance(bytes, span.len());
+            offered += bytes;
+            ahead.advance(bytes, span.len, task.width(span));
         }
         let sent = links[link].send(&pieces[..used]).map_err(|error| Fault::of(link, error))?;
-        self.sent(sent, task);
+        self.count_sent(sent, task);
         Ok(sent > 0)
     }
 
-    fn sent(&mut self, bytes: usize, task: &Task<'_>) {
+    fn count_sent(&mut self, bytes: usize, task: &Task<'_>) {
         let header = bytes.min(self.header_left);
         self.header_left -= header;
         let mut left = bytes - header;
-        self.credit -= left;
         self.moved.0 += bytes as u64;
         while left > 0 {
-            let len = task.plan.sends[self.sends.index].len * task.element;
-            let step = left.min(len - self.sends.offset);
-            self.sends.advance(step, len);
+            let span = task.plan.sends[self.sends.index].span;
+            let width = task.width(span);
+            let step = left.min(span.len * width - self.sends.offset);
+            self.sends.advance(step, span.len, width);
             left -= step;
         }
     }
@@ -176,14 +218,12 @@ impl Course {
         }
         // One read a turn: a second would find nothing, as the first took all that was there.
         let mut may_read = !moved;
-        while !self.receipts.is_done() && (may_read || links[link].buffered() > 0) {
+        while !self.receipts.is_done() && self.has_room(task) && (may_read || links[link].buffered() > 0) {
             may_read &= links[link].buffered() > 0;
             let bytes = self.take(task, links, link)?;
             if bytes == 0 {
                 break;
             }
-            self.credit += bytes;
-            self.hold = self.hold.saturating_sub(bytes);
             self.moved.1 += bytes as u64;
             moved = true;
         }
@@ -211,7 +251,7 @@ impl Course {
                 bytes
             }
         };
-        self.receipts.advance(bytes, to.len());
+        self.receipts.advance(bytes, receipt.to.len, task.width(receipt.to));
         Ok(bytes)
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::kernels::Reducer;
+use crate::kernels::Reduction;
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Buffer, Pass, Plan, Span};
@@ -33,7 +33,7 @@ pub struct Task<'a> {
     /// Bytes of an element.
     pub element: usize,
     /// None where nothing is reduced.
-    pub reducer: Option<Reducer>,
+    pub reduction: Option<&'a Reduction<'a>>,
     /// Ranks whose values a chain holds at its end.
     pub ranks: usize,
     pub send: Region<'a>,
@@ -42,6 +42,11 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
+    /// Bytes of an element of a span.
+    fn width(&self, _: Span) -> usize {
+        self.element
+    }
+
     /// The memory of a span.
     fn memory(&self, span: Span) -> Region<'a> {
         let buffer = match span.buffer {
@@ -54,10 +59,10 @@ impl<'a> Task<'a> {
 
     /// `to = own op received`, and what ends a chain.
     fn reduce(&self, to: Region<'_>, own: Region<'_>, received: Region<'_>, last: bool) {
-        if let Some(reducer) = &self.reducer {
-            reducer.reduce(to, own, received);
+        if let Some(reduction) = self.reduction {
+            reduction.reduce(to, own, received);
             if last {
-                reducer.finish(to, self.ranks);
+                reduction.finish(to, self.ranks);
             }
         }
     }
@@ -120,6 +125,17 @@ impl Fault {
     }
 }
 
+/// What came of a turn over all passes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Something moved.
+    Moved,
+    /// Nothing can be moved now.
+    Idle,
+    /// All passes have ended.
+    Done,
+}
+
 /// What has gone over one link in a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -153,8 +169,8 @@ pub struct Engine {
 
 impl Engine {
     /// Adds the next pass of the coming call, in the plan's order.
-    pub fn route(&mut self, pass: &Pass, route: Route, element: usize) {
-        self.courses.push(Course::new(pass, route, element));
+    pub fn route(&mut self, pass: &Pass, route: Route) {
+        self.courses.push(Course::new(pass, route));
     }
 
     /// Runs the routed passes to their end: when this returns Ok, everything has been received and
@@ -167,19 +183,48 @@ impl Engine {
         timeout: Option<Duration>,
         observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
+        self.begin(task);
+        let result = self.drive(task, links, stop, timeout, observer);
+        self.end(task, result.is_ok());
+        result
+    }
+
+    /// Starts the routed passes.
+    pub fn begin(&mut self, task: &Task<'_>) {
         debug_assert_eq!(self.courses.len(), task.plan.passes.len());
         for (from, to) in &task.plan.copies {
             task.memory(*to).copy_from(task.memory(*from));
         }
-        let result = self.drive(task, links, stop, timeout, observer);
+    }
+
+    /// Moves what can be moved now.
+    pub fn turn(&mut self, task: &Task<'_>, links: &mut Links) -> Result<Turn, Fault> {
+        let (mut moved, mut running) = (false, false);
+        for i in 0..self.courses.len() {
+            let open = self.courses[self.courses[i].gate()].is_accepted();
+            let course = &mut self.courses[i];
+            if !course.is_done() {
+                moved |= course.send(task, links)?;
+                moved |= course.receive(task, links, open)?;
+                running |= !course.is_done();
+            }
+        }
+        Ok(match (running, moved) {
+            (false, _) => Turn::Done,
+            (true, true) => Turn::Moved,
+            (true, false) => Turn::Idle,
+        })
+    }
+
+    /// Ends the passes, and reduces what is reduced at the end if they have succeeded.
+    pub fn end(&mut self, task: &Task<'_>, succeeded: bool) {
         self.courses.clear();
-        if result.is_ok() {
+        if succeeded {
             for fold in &task.plan.folds {
                 let (to, own) = (task.memory(fold.to), task.memory(fold.own));
                 task.reduce(to, own, task.memory(fold.received), fold.last);
             }
         }
-        result
     }
 
     fn drive(
@@ -196,36 +241,26 @@ impl Engine {
             if stop.is_raised() {
                 return Err(Fault::Stopped);
             }
-            let mut moved = false;
-            let mut running = false;
-            for i in 0..self.courses.len() {
-                let open = self.courses[self.courses[i].gate()].is_accepted();
-                let course = &mut self.courses[i];
-                if !course.is_done() {
-                    moved |= course.send(task, links)?;
-                    moved |= course.receive(task, links, open)?;
-                    running |= !course.is_done();
+            match self.turn(task, links)? {
+                Turn::Done => return Ok(()),
+                Turn::Moved => {
+                    self.patience.moved();
+                    continue;
                 }
-            }
-            if !running {
-                return Ok(());
-            }
-            if moved {
-                self.patience.moved();
-                continue;
+                Turn::Idle => {}
             }
             match self.patience.missed() {
                 Next::Retry => {}
                 Next::Sleep(limit) => {
-                    self.tell(links, observer);
-                    self.sleep(links, stop, limit)?;
+                    self.tell(task, links, observer);
+                    self.sleep(task, links, stop, limit)?;
                 }
                 Next::CallRoll => {
-                    self.tell(links, observer);
+                    self.tell(task, links, observer);
                     observer.call_roll();
                 }
                 Next::Consult => observer.consult(),
-                Next::GiveUp => return Err(self.stalled()),
+                Next::GiveUp => return Err(self.stalled(task)),
             }
         }
     }
@@ -240,17 +275,23 @@ impl Engine {
         self.traffic.reserve(links.len());
     }
 
-    fn tell(&mut self, links: &Links, observer: &mut dyn Observer) {
+    fn tell(&mut self, task: &Task<'_>, links: &Links, observer: &mut dyn Observer) {
         self.traffic.clear();
         self.traffic.resize(links.len(), Traffic::default());
         for course in &self.courses {
-            course.add_to(&mut self.traffic);
+            course.add_to(task, &mut self.traffic);
         }
         observer.sleeps(&self.traffic);
     }
 
     /// Sleeps until a link that is waited for is ready, the group is stopped or `limit` is over.
-    fn sleep(&mut self, links: &Links, stop: &Stop, limit: Option<Duration>) -> Result<(), Fault> {
+    fn sleep(
+        &mut self,
+        task: &Task<'_>,
+        links: &Links,
+        stop: &Stop,
+        limit: Option<Duration>,
+    ) -> Result<(), Fault> {
         self.entries.clear();
         let read = Interest { read: true, write: false };
         self.entries.push(PollEntry::new(stop.descriptor(), read));
@@ -260,11 +301,11 @@ impl Engine {
             None => unwaitable = true,
         };
         for course in self.courses.iter().filter(|course| !course.is_done()) {
-            if let Some(link) = course.wants_to_send() {
+            if let Some(link) = course.wants_to_send(task) {
                 add(link, Interest { read: false, write: true });
                 sending = true;
             }
-            if let Some(link) = course.wants_to_receive() {
+            if let Some(link) = course.wants_to_receive(task) {
                 add(link, read);
             }
         }
@@ -277,11 +318,11 @@ impl Engine {
         sys::poll(&mut self.entries, limit).map(|_| ()).map_err(Fault::System)
     }
 
-    fn stalled(&self) -> Fault {
+    fn stalled(&self, task: &Task<'_>) -> Fault {
         let running = || self.courses.iter().filter(|course| !course.is_done());
         Fault::Stalled {
-            sending: running().filter_map(Course::wants_to_send).collect(),
-            receiving: running().filter_map(Course::wants_to_receive).collect(),
+            sending: running().filter_map(|course| course.wants_to_send(task)).collect(),
+            receiving: running().filter_map(|course| course.wants_to_receive(task)).collect(),
         }
     }
 }

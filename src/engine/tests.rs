@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::dtype::{Dtype, Op};
+use crate::kernels::Reducer;
 use crate::link::pair::pair;
-use crate::plan::{Flow, Place};
+use crate::plan::{Flow, Path, Place};
 use crate::wire::{CALL_HEADER, CallHeader, Kind};
 
 /// One rank's ends of its links.
@@ -29,25 +30,27 @@ fn ring_of(size: usize, lanes: usize, capacity: usize) -> Vec<Ends> {
 }
 
 /// Routes a plan as a group does.
-fn route(engine: &mut Engine, plan: &Plan, place: Place, header: CallHeader, element: usize) {
+fn route(engine: &mut Engine, plan: &Plan, place: Place, header: CallHeader) {
     for pass in &plan.passes {
-        let (right, left) = (pass.lane, place.lanes + pass.lane);
-        let (out, into) = if pass.flow == Flow::Right { (right, left) } else { (left, right) };
+        let Path::Ring { flow, lane } = pass.path else { panic!("a plan with a direct link") };
+        let (right, left) = (lane, place.lanes + lane);
+        let (out, into) = if flow == Flow::Right { (right, left) } else { (left, right) };
         let two = place.size == 2;
-        let first = pass.lane == 0 && (pass.flow == Flow::Right || !two);
+        let first = lane == 0 && (flow == Flow::Right || !two);
         let header = first.then_some(header);
-        let gate = if two || pass.flow == Flow::Right { 0 } else { 1 };
-        engine.route(
-            pass,
-            Route { out: Some(out), into: Some(into), announce: header, expect: header, gate },
-            element,
-        );
+        let gate = if two || flow == Flow::Right { 0 } else { 1 };
+        let route = Route { out: Some(out), into: Some(into), announce: header, expect: header, gate };
+        engine.route(pass, route);
     }
 }
 
 fn header(count: usize) -> CallHeader {
     let (dtype, op, count) = (Some(Dtype::Int32), Some(Op::Sum), count as u64);
     CallHeader { dtype, op, count, ..CallHeader::new(Kind::AllReduce, 1) }
+}
+
+fn sum<'a>() -> Reduction<'a> {
+    Reduction::Op(Reducer::new(Dtype::Int32, Op::Sum).unwrap())
 }
 
 fn input(rank: usize, count: usize) -> Vec<u8> {
@@ -74,13 +77,13 @@ fn run_ring(
                 let mut plan = Plan::default();
                 fill(&mut plan, place);
                 let mut engine = Engine::default();
-                route(&mut engine, &plan, place, header(count), 4);
+                route(&mut engine, &plan, place, header(count));
                 let (mut send, mut recv) = (input(rank, count), vec![0; count * 4]);
                 let mut scratch = vec![0; plan.scratch * 4];
                 let task = Task {
                     plan: &plan,
                     element: 4,
-                    reducer: Reducer::new(Dtype::Int32, Op::Sum),
+                    reduction: Some(&sum()),
                     ranks: size,
                     send: Region::from_slice(&mut send),
                     recv: Region::from_slice(&mut recv),
@@ -117,7 +120,7 @@ fn alone(count: usize) -> (Engine, Plan, Ends, Ends) {
     let place = Place { rank: 0, size: 2, lanes: 1 };
     let (mut plan, mut engine) = (Plan::default(), Engine::default());
     plan.ring_all_reduce(place, count, 2);
-    route(&mut engine, &plan, place, header(count), 4);
+    route(&mut engine, &plan, place, header(count));
     (engine, plan, links, peer)
 }
 
@@ -164,9 +167,10 @@ fn run_seen(
     seen: &mut Seen,
 ) -> Result<(), Fault> {
     let mut send = recv.to_vec();
-    let reducer = Reducer::new(Dtype::Int32, Op::Sum);
+    let sum = sum();
     let (send, recv) = (Region::from_slice(&mut send), Region::from_slice(recv));
-    let task = Task { plan, element: 4, reducer, ranks: 2, send, recv, scratch: Region::empty() };
+    let task =
+        Task { plan, element: 4, reduction: Some(&sum), ranks: 2, send, recv, scratch: Region::empty() };
     engine.run(&task, links, stop, Some(Duration::from_millis(50)), seen)
 }
 
@@ -273,14 +277,14 @@ fn a_little_room_for_sending_counts_from_when_it_was_there() {
     let begun = Instant::now();
     let (limbo, _peer) = Limbo::new(Duration::from_millis(20), 8);
     let mut plan = Plan::default();
-    plan.begin(Flow::Right, 0, 8);
+    plan.begin(Flow::Right, 0);
     plan.send(Span { buffer: Buffer::Send, start: 0, len: 8 });
     let mut engine = Engine::default();
     let route = Route { out: Some(0), into: None, announce: Some(header(8)), expect: None, gate: 0 };
-    engine.route(&plan.passes[0], route, 4);
+    engine.route(&plan.passes[0], route);
     let (mut send, none) = ([0; 32], Region::empty());
     let send = Region::from_slice(&mut send);
-    let task = Task { plan: &plan, element: 4, reducer: None, ranks: 2, send, recv: none, scratch: none };
+    let task = Task { plan: &plan, element: 4, reduction: None, ranks: 2, send, recv: none, scratch: none };
     let stop = Stop::new().unwrap();
     let mut links: [Box<dyn Link>; 1] = [Box::new(limbo)];
     let fault = engine.run(&task, &mut links, &stop, Some(TIMEOUT), &mut Seen::default()).unwrap_err();

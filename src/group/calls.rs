@@ -5,24 +5,88 @@ use std::sync::{Arc, Condvar, Mutex};
 use super::lock;
 use crate::dtype::{Dtype, Op};
 use crate::error::{Error, Result, Status};
+use crate::kernels::{Custom, ReduceElements, Reducer, Reduction};
 use crate::memory::Region;
+use crate::plan::Parts;
+use crate::wire::{CallHeader, Kind, digest};
 
-/// Reduce `count` elements of every rank to the same result on every rank.
-pub struct AllReduce<'a> {
-    pub send: Region<'a>,
-    pub recv: Region<'a>,
+/// A collective's arguments, which have been checked, in the form that all of them share.
+pub struct Call<'a> {
+    pub kind: Kind,
+    /// None where elements are the host program's own, or where there are none.
+    pub dtype: Option<Dtype>,
+    pub op: Option<Op>,
+    /// The rank that has or gets all, where there is one.
+    pub root: Option<usize>,
+    /// The count that ranks compare: see [`Call::header`].
     pub count: usize,
-    pub dtype: Dtype,
-    pub op: Op,
+    /// Bytes of an element.
+    pub element: usize,
+    /// Empty where this rank has no input. Of a broadcast both are its one buffer.
+    pub send: Region<'a>,
+    /// Empty where this rank has no output.
+    pub recv: Region<'a>,
+    /// Which part of `send` is for which rank, or `count` elements each.
+    pub send_parts: Parts,
+    /// Which part of `recv` comes from which rank, or `count` elements each.
+    pub recv_parts: Parts,
+    /// None where nothing is reduced.
+    pub reduction: Option<Reduction<'a>>,
 }
 
-/// Gather every rank's `count` elements, in rank order, in every rank's `recv`.
-pub struct AllGather<'a> {
-    pub send: Region<'a>,
-    /// Size x `count` elements; in place `send` is this rank's part of it.
-    pub recv: Region<'a>,
-    pub count: usize,
-    pub dtype: Dtype,
+impl<'a> Call<'a> {
+    /// A call of `count` elements, without buffers so far.
+    pub fn new(kind: Kind, count: usize) -> Call<'a> {
+        Call {
+            kind,
+            dtype: None,
+            op: None,
+            root: None,
+            count,
+            element: 1,
+            send: Region::empty(),
+            recv: Region::empty(),
+            send_parts: Parts::Equal(count),
+            recv_parts: Parts::Equal(count),
+            reduction: None,
+        }
+    }
+
+    /// Elements of this type.
+    pub fn of(self, dtype: Dtype) -> Call<'a> {
+        Call { dtype: Some(dtype), element: dtype.size(), ..self }
+    }
+
+    /// Elements of this type, reduced by an op that it has.
+    pub fn by_op(self, dtype: Dtype, op: Op) -> Call<'a> {
+        let reduction = Reducer::new(dtype, op).map(Reduction::Op);
+        Call { op: Some(op), reduction, ..self.of(dtype) }
+    }
+
+    /// Elements of so many bytes of the host program's own, reduced by its function: see [`ReduceElements`].
+    pub fn by_function(self, element: usize, function: Box<ReduceElements<'a>>) -> Call<'a> {
+        let reduction = Some(Reduction::Custom(Custom::new(element, function)));
+        Call { element, reduction, ..self }
+    }
+
+    /// What the neighbours compare with their own. Where all ranks must agree on an array of counts, the
+    /// header has their total and a digest.
+    pub fn header(&self, sequence: u64) -> CallHeader {
+        let listed = match (self.kind, &self.send_parts, &self.recv_parts) {
+            (Kind::AllGatherV, _, Parts::Listed(parts)) => Some(parts),
+            (Kind::ReduceScatterV | Kind::ReduceScatterVCustom, Parts::Listed(parts), _) => Some(parts),
+            _ => None,
+        };
+        CallHeader {
+            dtype: self.dtype,
+            op: self.op,
+            count: self.count as u64,
+            digest: listed.map_or(0, |parts| digest(parts.iter().map(|part| part.len))),
+            root: self.root.map_or(-1, |root| root as i32),
+            element: if self.kind.is_custom() { u32::try_from(self.element).unwrap_or(u32::MAX) } else { 0 },
+            ..CallHeader::new(self.kind, sequence)
+        }
+    }
 }
 
 /// Elements to or from one peer.

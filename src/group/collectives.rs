@@ -2,17 +2,17 @@
 
 use std::sync::Mutex;
 
-use super::calls::{AllGather, AllReduce};
+use super::calls::Call;
 use super::failure::Running;
 use super::turns::{Turn, Turns};
 use super::{Group, lock, try_lock};
-use crate::dtype::{Dtype, Op};
+use crate::dtype::Dtype;
 use crate::engine::{Engine, Observer, Route, Task, Traffic};
 use crate::error::{Error, Result, Status};
-use crate::kernels::{FloatMode, Reducer};
+use crate::kernels::FloatMode;
 use crate::link::Link;
 use crate::memory::Region;
-use crate::plan::{Algorithm, Flow, Place, Plan};
+use crate::plan::{Algorithm, Buffer, Flow, Path, Place, Plan, Span};
 use crate::watcher::{Health, Side};
 use crate::wire::{self, CallHeader, Kind};
 
@@ -29,18 +29,6 @@ struct Machine {
     engine: Engine,
     plan: Plan,
     scratch: Vec<u8>,
-}
-
-/// A collective's arguments in the form that all of them share.
-struct Call<'a> {
-    kind: Kind,
-    dtype: Option<Dtype>,
-    op: Option<Op>,
-    count: usize,
-    element: usize,
-    send: Region<'a>,
-    recv: Region<'a>,
-    reducer: Option<Reducer>,
 }
 
 impl Collectives {
@@ -61,49 +49,8 @@ impl Collectives {
 }
 
 impl Group {
-    /// Reduces; a call whose arguments were refused takes its number all the same.
-    pub fn all_reduce(&self, call: Result<AllReduce<'_>>) -> Result<()> {
-        self.collective(
-            Kind::AllReduce,
-            call.map(|call| Call {
-                kind: Kind::AllReduce,
-                dtype: Some(call.dtype),
-                op: Some(call.op),
-                count: call.count,
-                element: call.dtype.size(),
-                send: call.send,
-                recv: call.recv,
-                reducer: Reducer::new(call.dtype, call.op),
-            }),
-        )
-    }
-
-    /// Gathers; a call whose arguments were refused takes its number all the same.
-    pub fn all_gather(&self, call: Result<AllGather<'_>>) -> Result<()> {
-        self.collective(
-            Kind::AllGather,
-            call.map(|call| Call {
-                kind: Kind::AllGather,
-                dtype: Some(call.dtype),
-                op: None,
-                count: call.count,
-                element: call.dtype.size(),
-                send: call.send,
-                recv: call.recv,
-                reducer: None,
-            }),
-        )
-    }
-
-    /// Returns when every rank has called it.
-    pub fn barrier(&self) -> Result<()> {
-        let (send, recv) = (Region::empty(), Region::empty());
-        let kind = Kind::Barrier;
-        let call = Call { kind, dtype: None, op: None, count: 0, element: 1, send, recv, reducer: None };
-        self.collective(Kind::Barrier, Ok(call))
-    }
-
-    fn collective(&self, kind: Kind, call: Result<Call<'_>>) -> Result<()> {
+    /// Runs a collective; a call whose arguments were refused takes its number all the same.
+    pub fn collective(&self, kind: Kind, call: Result<Call<'_>>) -> Result<()> {
         let _entered = self.enter()?;
         let call = match call {
             Ok(call) => call,
@@ -134,7 +81,11 @@ impl Group {
         }
         let lanes = machine.links.len() / 2;
         let place = Place { rank: self.rank(), size: self.size(), lanes };
-        let algorithm = machine.plan(place, call);
+        let Some(algorithm) = planned(&mut machine.plan, place, call) else {
+            let text = format!("{} is not in this build", call.kind.name());
+            self.collectives.turns.refuse_current(turn, Status::Unsupported as i32);
+            return Err(named(call.kind, turn.number, Error::new(Status::Unsupported, text)));
+        };
         let scratch = machine.plan.scratch * call.element;
         if machine.scratch.len() < scratch {
             let missing = scratch - machine.scratch.len();
@@ -145,19 +96,13 @@ impl Group {
             }
             machine.scratch.resize(scratch, 0);
         }
-        let header = CallHeader {
-            algorithm: algorithm as u8,
-            dtype: call.dtype,
-            op: call.op,
-            count: call.count as u64,
-            refused: turn.refused,
-            ..CallHeader::new(call.kind, turn.number)
-        };
-        machine.route(place, header, call.element);
+        let header =
+            CallHeader { algorithm: algorithm as u8, refused: turn.refused, ..call.header(turn.number) };
+        machine.route(place, header);
         let task = Task {
             plan: &machine.plan,
             element: call.element,
-            reducer: call.reducer,
+            reduction: call.reduction.as_ref(),
             ranks: place.size,
             send: call.send,
             recv: call.recv,
@@ -204,44 +149,64 @@ impl Observer for Watched<'_> {
     }
 }
 
-impl Machine {
-    fn plan(&mut self, place: Place, call: &Call<'_>) -> Algorithm {
-        self.plan.clear();
-        match call.kind {
-            Kind::AllReduce => self.plan.all_reduce(place, call.count, call.element),
-            Kind::AllGather => {
-                let algorithm = self.plan.all_gather(place, call.count, call.element);
-                let own = call.recv.part(place.rank * call.send.len(), call.send.len());
-                if own.as_ptr() == call.send.as_ptr() {
-                    self.plan.copies.clear();
-                }
-                algorithm
-            }
-            Kind::Barrier | Kind::Message => self.plan.barrier(place),
+/// Plans a call; None where this build has no plan for it.
+fn planned(plan: &mut Plan, place: Place, call: &Call<'_>) -> Option<Algorithm> {
+    plan.clear();
+    let Call { count, element, .. } = *call;
+    let root = call.root.unwrap_or(0);
+    let algorithm = match call.kind {
+        Kind::AllReduce | Kind::AllReduceCustom => plan.all_reduce(place, count, element),
+        Kind::AllGather => plan.all_gather(place, count, element),
+        Kind::AllGatherV => plan.all_gather_v(place, &call.recv_parts, element),
+        Kind::ReduceScatter | Kind::ReduceScatterV | Kind::ReduceScatterVCustom => {
+            plan.reduce_scatter(place, &call.send_parts, element)
         }
-    }
+        Kind::Broadcast => plan.broadcast(place, root, count, element),
+        Kind::Reduce => plan.reduce(place, root, count, element),
+        Kind::Gather => plan.gather(place, root, count, element),
+        Kind::Scatter => plan.scatter(place, root, count, element),
+        Kind::AllToAll => plan.all_to_all(place, count, element),
+        Kind::Barrier => plan.barrier(place),
+        Kind::AllToAllV | Kind::Split | Kind::Message => return None,
+    };
+    let start_of = |span: Span| match span.buffer {
+        Buffer::Send => call.send.part(span.start * element, span.len * element).as_ptr(),
+        Buffer::Recv => call.recv.part(span.start * element, span.len * element).as_ptr(),
+        Buffer::Scratch => std::ptr::null_mut(),
+    };
+    // In place the own part lies where it is to go.
+    plan.copies.retain(|(from, to)| start_of(*from) != start_of(*to));
+    Some(algorithm)
+}
 
+impl Machine {
     /// Lays the plan's passes onto the links. A call header travels first on lane 0 to each
     /// neighbour process; in a ring of two there is only one, and it is reached to the right.
-    fn route(&mut self, place: Place, header: CallHeader, element: usize) {
+    fn route(&mut self, place: Place, header: CallHeader) {
         for pass in &self.plan.passes {
-            let (right, left) = (pass.lane, place.lanes + pass.lane);
-            let (out, into) = if pass.flow == Flow::Right { (right, left) } else { (left, right) };
+            // A direct link comes with the plans that use it.
+            let Path::Ring { flow, lane } = pass.path else { continue };
+            let (right, left) = (lane, place.lanes + lane);
+            let (out, into) = if flow == Flow::Right { (right, left) } else { (left, right) };
             let two = place.size == 2;
-            let first = pass.lane == 0 && (pass.flow == Flow::Right || !two);
+            let first = lane == 0 && (flow == Flow::Right || !two);
             let header = first.then_some(header);
-            let gate = if two || pass.flow == Flow::Right { 0 } else { 1 };
+            // What arrives from the right has its header on the second pass, if there is one.
+            let gate = if two || flow == Flow::Right { 0 } else { 1 };
             let route = Route { out: Some(out), into: Some(into), announce: header, expect: header, gate };
-            self.engine.route(pass, route, element);
+            self.engine.route(pass, route);
         }
     }
 }
 
-/// A group of one reduces nothing, but makes bools 0 or 1.
+/// A group of one reduces nothing, but makes bools 0 or 1. What a rank has for itself lies in its part.
 fn alone(call: &Call<'_>) {
-    match &call.reducer {
-        Some(reducer) => reducer.copy(call.recv, call.send),
-        None => call.recv.copy_from(call.send),
+    let (from, to) = (call.send_parts.of(0), call.recv_parts.of(0));
+    let from = call.send.part(from.start * call.element, from.len * call.element);
+    let to = call.recv.part(to.start * call.element, to.len * call.element);
+    match &call.reduction {
+        Some(reduction) => reduction.copy(to, from),
+        None => to.copy_from(from),
     }
 }
 

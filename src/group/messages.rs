@@ -114,7 +114,7 @@ enum What {
     /// There is no link; the next message makes one.
     NoLink,
     /// The link brings this later message.
-    Later(CallHeader),
+    Later(Box<CallHeader>),
 }
 
 /// A message under way: its call and its direction's queue.
@@ -245,7 +245,7 @@ impl Group {
             match missed.what {
                 What::Failed => {}
                 What::NoLink => links.clear(),
-                What::Later(theirs) => *ahead = Some(theirs),
+                What::Later(theirs) => *ahead = Some(*theirs),
             }
             missed.error
         })
@@ -260,7 +260,7 @@ impl Group {
             && theirs.sequence > ours.sequence
             && let Some(error) = self.health.await_never_comes(&message)
         {
-            return Missed { error, what: What::Later(*theirs) };
+            return Missed { error, what: What::Later(Box::new(*theirs)) };
         }
         let rank = |link: usize| messages[link].peer as usize;
         let call = Running { header: message.header, message: Some(message), timeout, rank: &rank };
@@ -335,7 +335,7 @@ impl Group {
         messages: &[wire::Message],
         arrival: Option<&Arc<Arrival>>,
     ) -> std::result::Result<(), Missed> {
-        let task = Task { plan, element, reducer: None, ranks: 2, send, recv, scratch: Region::empty() };
+        let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch: Region::empty() };
         let timeout = self.timeout();
         messages.iter().for_each(|message| self.health.begin(*message));
         if let Some(arrival) = arrival {
@@ -356,12 +356,12 @@ fn add(plan: &mut Plan, engine: &mut Engine, half: &Half<'_, '_>, header: CallHe
     let span = |buffer| Span { buffer, start: 0, len: count };
     if half.sends {
         (route.out, route.announce) = (Some(link), Some(header));
-        plan.begin(Flow::Right, 0, count);
+        plan.begin(Flow::Right, 0);
         plan.send(span(Buffer::Send));
     } else {
         (route.into, route.expect) = (Some(link), Some(header));
-        plan.begin(Flow::Left, 0, 0);
+        plan.begin(Flow::Left, 0);
         plan.store(span(Buffer::Recv));
     }
-    engine.route(&plan.passes[link], route, half.message.dtype.size());
+    engine.route(&plan.passes[link], route);
 }

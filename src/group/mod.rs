@@ -6,7 +6,9 @@ mod failure;
 mod messages;
 mod turns;
 
-pub use calls::{AllGather, AllReduce, Message};
+pub use crate::plan::{Parts, Stretch};
+pub use crate::wire::Kind;
+pub use calls::{Call, Message};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -38,6 +40,7 @@ pub struct Group {
     health: Arc<Health>,
     collectives: Collectives,
     messages: Messages,
+    wide: bool,
     /// None in a group of one.
     reach: Option<Reach>,
     connect_timeout: Option<Duration>,
@@ -85,6 +88,7 @@ impl Group {
             health: Arc::new(health),
             collectives: Collectives::new(lanes),
             messages,
+            wide: config.wide,
             reach,
             connect_timeout: config.connect_timeout,
             watcher: Mutex::default(),
@@ -112,6 +116,11 @@ impl Group {
     /// Ranks in the group.
     pub fn size(&self) -> usize {
         self.health.peers().size
+    }
+
+    /// Whether sums and means of 16-bit floats are kept in f32 until the end of a chain.
+    pub fn is_wide(&self) -> bool {
+        self.wide
     }
 
     /// Refuses use in a forked child of the process that made the group.

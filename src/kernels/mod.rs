@@ -2,13 +2,15 @@
 //!
 //! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs, and by hardware
 //! f16c.rs, fcvt.rs, bfloat16_avx512.rs); one loop (elementwise.rs) runs it over buffers of any
-//! alignment and is compiled once per instruction set.
+//! alignment and is compiled once per instruction set. Where sums of 16-bit floats stay f32 until the end, the
+//! loop is wide.rs's.
 //! Results are the same bits on every CPU, and nothing is fused or reordered.
 #![allow(unsafe_code)]
 
 mod bfloat16;
 #[cfg(target_arch = "x86_64")]
 mod bfloat16_avx512;
+mod custom;
 mod elementwise;
 #[cfg(target_arch = "x86_64")]
 mod f16c;
@@ -21,14 +23,52 @@ mod reference;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod wide;
+#[cfg(test)]
+mod wide_tests;
 
+pub use custom::{Custom, ReduceElements};
 pub use float_mode::FloatMode;
+pub use wide::{WIDE_BYTES, WideReducer};
 
 use crate::dtype::{Dtype, Op};
 use crate::memory::Region;
 use bfloat16::BfloatPair;
 use elementwise::{BLOCK_BYTES, Cpu, Divider, Kernel, Plain};
 use steps::{And, Bool, Complex, Max, Min, Or, Prod, Step, Sum, Xor};
+
+/// How a call reduces.
+pub enum Reduction<'a> {
+    /// By a dtype's op.
+    Op(Reducer),
+    /// By a function of the host program's.
+    Custom(Custom<'a>),
+}
+
+impl Reduction<'_> {
+    /// One step: see [`Reducer::reduce`].
+    pub fn reduce(&self, dst: Region<'_>, own: Region<'_>, received: Region<'_>) {
+        match self {
+            Reduction::Op(reducer) => reducer.reduce(dst, own, received),
+            Reduction::Custom(custom) => custom.reduce(dst, own, received),
+        }
+    }
+
+    /// What ends a chain: see [`Reducer::finish`].
+    pub fn finish(&self, dst: Region<'_>, ranks: usize) {
+        if let Reduction::Op(reducer) = self {
+            reducer.finish(dst, ranks);
+        }
+    }
+
+    /// The reduction of a group of one: see [`Reducer::copy`].
+    pub fn copy(&self, dst: Region<'_>, own: Region<'_>) {
+        match self {
+            Reduction::Op(reducer) => reducer.copy(dst, own),
+            Reduction::Custom(_) => dst.copy_from(own),
+        }
+    }
+}
 
 /// A reduction of one dtype by one op, resolved once per call.
 #[derive(Clone, Copy, Debug)]

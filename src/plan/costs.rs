@@ -2,9 +2,10 @@
 //! `ring-perf --model` is held to.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path;
 use std::{env, fs};
 
+use super::choose::*;
 use super::*;
 
 /// Elements, by direction (right, left) where there are two.
@@ -41,20 +42,42 @@ struct Counted {
 
 struct CountedPass {
     flow: Flow,
-    ahead: usize,
     hold: usize,
     sent: usize,
+    /// Elements, and what of the received stream they need.
+    departures: Vec<(usize, Option<usize>)>,
+}
+
+impl CountedPass {
+    /// Elements that may have been sent when so many have been received.
+    fn may_send(&self, received: usize) -> usize {
+        if received < self.hold {
+            return 0;
+        }
+        let mut sent = 0;
+        for (len, after) in &self.departures {
+            let ready = after.map_or(*len, |after| received.saturating_sub(after).min(*len));
+            sent += ready;
+            if ready < *len {
+                break;
+            }
+        }
+        sent
+    }
 }
 
 fn count_plan(plan: &Plan) -> Counted {
     let mut cost = Cost::default();
     let mut passes = Vec::new();
     for pass in &plan.passes {
-        let flow = pass.flow as usize;
-        let sent = plan.sends[pass.sends.clone()].iter().map(|span| span.len).sum();
-        passes.push(CountedPass { flow: pass.flow, ahead: pass.ahead, hold: pass.hold, sent });
+        let Path::Ring { flow: direction, .. } = pass.path else { panic!("a plan with a direct link") };
+        let flow = direction as usize;
+        let sends = &plan.sends[pass.sends.clone()];
+        let departures = sends.iter().map(|departure| (departure.span.len, departure.after)).collect();
+        let sent = pass.elements.0;
+        passes.push(CountedPass { flow: direction, hold: pass.hold, sent, departures });
         cost.sent[flow] += sent;
-        for Receipt { to, take } in &plan.receipts[pass.receipts.clone()] {
+        for Receipt { to, take, .. } in &plan.receipts[pass.receipts.clone()] {
             match take {
                 Take::Copy => cost.stored[flow] += to.len,
                 Take::Reduce { .. } => cost.reduced[flow] += to.len,
@@ -86,10 +109,7 @@ fn steps(ranks: &[Counted]) -> usize {
         let upstream = |rank: usize| flow.upstream(rank, 1, size);
         let (mut received, mut rounds) = (vec![0; size], 0);
         loop {
-            let may_send = |rank: usize| {
-                let CountedPass { ahead, hold, sent, .. } = ranks[rank].passes[pass];
-                if received[rank] < hold { 0 } else { sent.min(ahead + received[rank]) }
-            };
+            let may_send = |rank: usize| ranks[rank].passes[pass].may_send(received[rank]);
             let heard: Vec<usize> = (0..size).map(|rank| may_send(upstream(rank))).collect();
             if heard == received {
                 let all = (0..size).all(|rank| received[rank] == ranks[upstream(rank)].passes[pass].sent);
@@ -211,7 +231,7 @@ fn a_gather_sends_every_block_to_every_rank_once() {
         let whole = |plan: &mut Plan, place| all_gather::whole(plan, place, count);
         check(&count_all(size, lanes, whole), lanes, count.max(1), cost, steps);
         let (cost, steps) = halves_costs(size, count);
-        let halves = |plan: &mut Plan, place| all_gather::halves(plan, place, count);
+        let halves = |plan: &mut Plan, place| all_gather::halves(plan, place, &Parts::Equal(count));
         check(&count_all(size, lanes, halves), lanes, 1, cost, steps);
     });
 }
@@ -227,7 +247,7 @@ fn an_even_exchange_has_one_message_a_step() {
             // Spans are messages, but for the own block, which leaves with the partner's.
             let together = plan.passes.iter().filter(|pass| pass.hold > 0).count();
             assert_eq!(plan.sends.len() - together, size / 2);
-            assert_eq!(plan.sends.iter().map(|span| span.len).sum::<usize>(), size - 1);
+            assert_eq!(plan.sends.iter().map(|departure| departure.span.len).sum::<usize>(), size - 1);
         }
     }
 }
@@ -257,6 +277,7 @@ fn choice(plan: &mut Plan, size: usize, count: usize, element: usize) -> Choice 
         Algorithm::Flood => Choice::Flood,
         Algorithm::Ring if plan.passes[1].sends.is_empty() => Choice::OnePart,
         Algorithm::Ring => Choice::TwoParts,
+        Algorithm::Direct => panic!("an all-reduce over direct links"),
     }
 }
 
@@ -350,7 +371,7 @@ fn ring_perf_has_the_costs_of_these_plans() {
     let mut plan = Plan::default();
     let mut of_size = vec![[0; 2]; 2];
     of_size.extend((2..=LARGEST_RING).map(|size| crossovers(&mut plan, size)));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/ring-perf");
+    let folder = path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/ring-perf");
     for (name, table) in [("crossovers.h", crossover_table(&of_size)), ("costs.tsv", cost_table(&of_size))] {
         let path = folder.join(name);
         if env::var_os("RING_WRITE_COSTS").is_some() {

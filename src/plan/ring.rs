@@ -26,16 +26,16 @@ fn pass(plan: &mut Plan, place: Place, flow: Flow, lane: usize, part: Stretch) {
         let segment = part.part(flow.upstream(place.rank, steps, n), n).part(lane, place.lanes);
         Span { buffer, start: segment.start, len: segment.len }
     };
-    let own = segment(0, Buffer::Send);
-    plan.begin(flow, lane, own.len);
-    plan.send(own);
-    for step in 1..2 * (n - 1) {
-        plan.send(segment(step, Buffer::Recv));
-    }
-    for step in 1..n {
-        plan.reduce(segment(step, Buffer::Recv), segment(step, Buffer::Send), step == n - 1);
-    }
-    for step in n..2 * n - 1 {
-        plan.store(segment(step, Buffer::Recv));
+    plan.begin(flow, lane);
+    plan.send(segment(0, Buffer::Send));
+    for step in 1..2 * n - 1 {
+        let to = segment(step, Buffer::Recv);
+        let at = match step < n {
+            true => plan.reduce_into(to, segment(step, Buffer::Send), step == n - 1),
+            false => plan.store(to),
+        };
+        if step < 2 * (n - 1) {
+            plan.pass_on(to, at);
+        }
     }
 }

@@ -1,23 +1,22 @@
-//! Runs the plans of all ranks at once on symbolic values, and the exhaustive tests of the plans.
+//! Runs the plans of all ranks at once on symbolic values.
 
 use std::collections::VecDeque;
 
-use super::segment::Stretch;
 use super::*;
 
 /// A value: element `index`, first rank `first`'s, then reduced by `len - 1` further ranks in one
 /// direction (0 while there is none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Value {
-    index: u16,
-    first: u8,
-    direction: i8,
-    len: u8,
-    ended: bool,
+pub struct Value {
+    pub index: u16,
+    pub first: u8,
+    pub direction: i8,
+    pub len: u8,
+    pub ended: bool,
 }
 
 impl Value {
-    fn input(rank: usize, index: usize) -> Value {
+    pub fn input(rank: usize, index: usize) -> Value {
         Value { index: index as u16, first: rank as u8, direction: 0, len: 1, ended: false }
     }
 
@@ -36,10 +35,11 @@ impl Value {
 }
 
 /// One rank: its plan, its memory and how far each of its passes is.
-struct Rank {
+pub struct Rank {
     plan: Plan,
-    in_place: bool,
-    memory: [Vec<Option<Value>>; 3],
+    /// In place one of the caller's buffers is a part of the other, from this element on.
+    inside: Option<(Buffer, usize)>,
+    pub memory: [Vec<Option<Value>>; 3],
     progress: Vec<Progress>,
 }
 
@@ -53,22 +53,26 @@ struct Progress {
 }
 
 impl Rank {
-    /// The memory that a buffer is: in place two are one.
-    fn buffer(&self, span: Span) -> usize {
-        match span.buffer {
-            Buffer::Send if self.in_place => Buffer::Recv as usize,
-            buffer => buffer as usize,
+    /// Where a span really lies.
+    fn place(&self, span: Span) -> (usize, usize) {
+        match self.inside {
+            Some((buffer, offset)) if span.buffer == buffer => {
+                let other = if buffer == Buffer::Send { Buffer::Recv } else { Buffer::Send };
+                (other as usize, offset + span.start)
+            }
+            _ => (span.buffer as usize, span.start),
         }
     }
 
     fn apart(&self, a: Span, b: Span) -> bool {
-        self.buffer(a) != self.buffer(b) || a.start + a.len <= b.start || b.start + b.len <= a.start
+        let ((one, start), (other, from)) = (self.place(a), self.place(b));
+        one != other || start + a.len <= from || from + b.len <= start
     }
 
     fn slot(&mut self, span: Span, at: usize) -> &mut Option<Value> {
         assert!(at < span.len);
-        let buffer = self.buffer(span);
-        &mut self.memory[buffer][span.start + at]
+        let (buffer, start) = self.place(span);
+        &mut self.memory[buffer][start + at]
     }
 
     fn get(&mut self, span: Span, at: usize) -> Value {
@@ -76,12 +80,15 @@ impl Rank {
     }
 
     fn send(&mut self, pass: usize) -> Option<Value> {
-        let Pass { ahead, hold, sends, .. } = self.plan.passes[pass].clone();
-        let Progress { send: (span, at), sent, received, .. } = self.progress[pass];
-        if sends.start + span == sends.end || sent >= ahead + received || received < hold {
+        let Pass { hold, sends, .. } = self.plan.passes[pass].clone();
+        let Progress { send: (span, at), received, .. } = self.progress[pass];
+        if sends.start + span == sends.end || received < hold {
             return None;
         }
-        let current = self.plan.sends[sends.start + span];
+        let Departure { span: current, after } = self.plan.sends[sends.start + span];
+        if after.is_some_and(|after| received <= after + at) {
+            return None;
+        }
         let value = self.get(current, at);
         let next = if at + 1 == current.len { (span + 1, 0) } else { (span, at + 1) };
         self.progress[pass].send = next;
@@ -89,11 +96,18 @@ impl Rank {
         Some(value)
     }
 
+    /// Whether the next element has a place to go.
+    fn has_room(&self, pass: usize) -> bool {
+        let Progress { receive: (span, _), sent, .. } = self.progress[pass];
+        let receipts = &self.plan.passes[pass].receipts;
+        assert!(receipts.start + span < receipts.end, "more than was planned for");
+        self.plan.receipts[receipts.start + span].room <= sent
+    }
+
     fn receive(&mut self, pass: usize, value: Value, n: usize) {
         let receipts = self.plan.passes[pass].receipts.clone();
         let (span, at) = self.progress[pass].receive;
-        assert!(receipts.start + span < receipts.end, "more than was planned for");
-        let Receipt { to, take } = self.plan.receipts[receipts.start + span];
+        let Receipt { to, take, .. } = self.plan.receipts[receipts.start + span];
         let stored = match take {
             Take::Copy => value,
             Take::Reduce { own, last } => Value::reduce(self.get(own, at), value, last, n),
@@ -103,48 +117,82 @@ impl Rank {
         self.progress[pass].received += 1;
     }
 
-    fn wants_more(&self, pass: usize) -> bool {
-        let receipts = &self.plan.passes[pass].receipts;
-        receipts.start + self.progress[pass].receive.0 < receipts.end
-    }
-
     fn is_done(&self) -> bool {
         (0..self.plan.passes.len()).all(|pass| {
-            let sends = &self.plan.passes[pass].sends;
-            sends.start + self.progress[pass].send.0 == sends.end && !self.wants_more(pass)
+            let Pass { sends, receipts, elements, .. } = &self.plan.passes[pass];
+            let Progress { send, receive, sent, received } = self.progress[pass];
+            let all = sends.start + send.0 == sends.end && receipts.start + receive.0 == receipts.end;
+            assert!(!all || (sent, received) == *elements, "a pass that miscounts its elements");
+            all
         })
     }
 }
 
 /// How a simulated ring is set up.
-#[derive(Clone, Copy)]
-struct Setting {
-    size: usize,
-    lanes: usize,
-    count: usize,
-    /// Elements of the output, in counts.
-    blocks: usize,
-    in_place: bool,
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub size: usize,
+    pub lanes: usize,
+    pub count: usize,
+    pub in_place: bool,
     /// Elements that a link holds.
-    capacity: usize,
+    pub capacity: usize,
     /// Turns of the ranks are drawn from this.
-    seed: u64,
+    pub seed: u64,
 }
 
-fn simulate(setting: Setting, fill: impl Fn(&mut Plan, Place)) -> Vec<Rank> {
-    let Setting { size, lanes, count, .. } = setting;
+/// A rank's buffers: elements of its input and of its output, and where in place which of them begins in the
+/// other.
+pub struct Memory {
+    pub send: usize,
+    pub recv: usize,
+    pub inside: (Buffer, usize),
+}
+
+impl Rank {
+    fn new(number: usize, plan: Plan, memory: &Memory, in_place: bool) -> Rank {
+        let input: Vec<_> = (0..memory.send).map(|i| Some(Value::input(number, i))).collect();
+        let mut recv = vec![None; memory.recv];
+        let inside = in_place.then_some(memory.inside);
+        if let Some((Buffer::Send, offset)) = inside {
+            recv[offset..offset + input.len()].copy_from_slice(&input);
+        }
+        let scratch = vec![None; plan.scratch];
+        let progress = vec![Progress::default(); plan.passes.len()];
+        Rank { plan, inside, memory: [input, recv, scratch], progress }
+    }
+
+    /// What its output holds.
+    pub fn output(&self) -> &[Option<Value>] {
+        match self.inside {
+            Some((Buffer::Recv, offset)) => &self.memory[Buffer::Send as usize][offset..],
+            _ => &self.memory[Buffer::Recv as usize],
+        }
+    }
+}
+
+/// The rank and the pass that receive what a rank's pass sends.
+fn target(ranks: &[Rank], rank: usize, pass: usize) -> Option<(usize, usize)> {
+    let path = ranks[rank].plan.passes[pass].path;
+    let (target, theirs) = match path {
+        Path::Ring { flow, .. } => (flow.downstream(rank, 1, ranks.len()), path),
+        Path::Direct { rank: peer } => (peer, Path::Direct { rank }),
+    };
+    let pass = ranks[target].plan.passes.iter().position(|pass| pass.path == theirs)?;
+    Some((target, pass))
+}
+
+pub fn simulate(
+    setting: Setting,
+    memory: impl Fn(usize) -> Memory,
+    fill: impl Fn(&mut Plan, Place),
+) -> Vec<Rank> {
+    let Setting { size, lanes, .. } = setting;
     let mut ranks: Vec<Rank> = (0..size)
         .map(|rank| {
             let mut plan = Plan::default();
             fill(&mut plan, Place { rank, size, lanes });
-            let input: Vec<_> = (0..count).map(|i| Some(Value::input(rank, i))).collect();
-            let mut recv = vec![None; count * setting.blocks];
-            if setting.in_place {
-                recv[..count].copy_from_slice(&input);
-            }
-            let scratch = vec![None; plan.scratch];
-            let progress = vec![Progress::default(); plan.passes.len()];
-            Rank { plan, in_place: setting.in_place, memory: [input, recv, scratch], progress }
+            Rank::new(rank, plan, &memory(rank), setting.in_place)
         })
         .collect();
     for rank in &mut ranks {
@@ -155,12 +203,11 @@ fn simulate(setting: Setting, fill: impl Fn(&mut Plan, Place)) -> Vec<Rank> {
             }
         }
     }
-    let passes: Vec<(Flow, usize)> = ranks[0].plan.passes.iter().map(|pass| (pass.flow, pass.lane)).collect();
-    for rank in &ranks {
-        let same = rank.plan.passes.iter().map(|pass| (pass.flow, pass.lane));
-        assert!(same.eq(passes.iter().copied()), "ranks have different passes");
-    }
-    let mut links = vec![vec![VecDeque::new(); passes.len()]; size];
+    let targets: Vec<Vec<_>> = (0..size)
+        .map(|rank| (0..ranks[rank].plan.passes.len()).map(|pass| target(&ranks, rank, pass)).collect())
+        .collect();
+    let mut links: Vec<Vec<VecDeque<Value>>> =
+        ranks.iter().map(|rank| vec![VecDeque::new(); rank.plan.passes.len()]).collect();
     let mut state = setting.seed;
     let mut idle = 0;
     while idle < 2 * size {
@@ -169,19 +216,20 @@ fn simulate(setting: Setting, fill: impl Fn(&mut Plan, Place)) -> Vec<Rank> {
         let mut moved = false;
         // Every rank is looked at in a row without progress before the end is believed.
         for rank in if idle >= size || setting.seed == 0 { 0..size } else { at..at + 1 } {
-            for (pass, (flow, _)) in passes.iter().enumerate() {
-                let target = match flow {
-                    Flow::Right => (rank + 1) % size,
-                    Flow::Left => (rank + size - 1) % size,
-                };
+            for pass in 0..links[rank].len() {
                 // Receiving first overwrites as early as it can.
-                while let Some(value) = links[rank][pass].pop_front() {
+                while !links[rank][pass].is_empty() && ranks[rank].has_room(pass) {
+                    let value = links[rank][pass].pop_front().unwrap();
                     ranks[rank].receive(pass, value, size);
                     moved = true;
                 }
-                while links[target][pass].len() < setting.capacity {
+                let Some((target, theirs)) = targets[rank][pass] else {
+                    assert!(ranks[rank].plan.passes[pass].sends.is_empty(), "nobody receives what is sent");
+                    continue;
+                };
+                while links[target][theirs].len() < setting.capacity {
                     let Some(value) = ranks[rank].send(pass) else { break };
-                    links[target][pass].push_back(value);
+                    links[target][theirs].push_back(value);
                     moved = true;
                 }
             }
@@ -189,7 +237,7 @@ fn simulate(setting: Setting, fill: impl Fn(&mut Plan, Place)) -> Vec<Rank> {
         idle = if moved { 0 } else { idle + 1 };
     }
     for (number, rank) in ranks.iter_mut().enumerate() {
-        assert!(rank.is_done(), "rank {number} of {size} stands still");
+        assert!(rank.is_done(), "rank {number} stands still: {setting:?}");
         for fold in rank.plan.folds.clone() {
             assert!(rank.apart(fold.received, fold.to), "{fold:?} writes what it reads");
             for at in 0..fold.to.len {
@@ -198,163 +246,9 @@ fn simulate(setting: Setting, fill: impl Fn(&mut Plan, Place)) -> Vec<Rank> {
                 *rank.slot(fold.to, at) = Some(value);
             }
         }
+        let ways: Vec<_> = rank.plan.passes.iter().map(|pass| pass.path).take(2).collect();
+        let headers = [Flow::Right, Flow::Left].map(|flow| Path::Ring { flow, lane: 0 });
+        assert_eq!(ways, headers, "headers travel on the first two passes");
     }
     ranks
-}
-
-/// The right chain of every element: segment j of the part that goes right starts at rank j and
-/// goes up, of the one that goes left down.
-fn check_all_reduce(setting: Setting, parts: usize, fill: impl Fn(&mut Plan, Place)) {
-    let Setting { size, count, .. } = setting;
-    let whole = Stretch { start: 0, len: count };
-    let right = if parts == 1 { whole } else { whole.part(0, 2) };
-    let mut chains = vec![(0, 0); count];
-    for segment in 0..size {
-        for (part, direction) in [(right, 1), (Stretch { start: right.len, len: count - right.len }, -1)] {
-            let piece = part.part(segment, size);
-            chains[piece.start..piece.start + piece.len].fill((segment as u8, direction));
-        }
-    }
-    for (number, rank) in simulate(setting, fill).iter().enumerate() {
-        for (i, (first, direction)) in chains.iter().enumerate() {
-            let value = rank.memory[Buffer::Recv as usize][i].expect("an element was not delivered");
-            let whole = (value.index, value.len, value.ended) == (i as u16, size as u8, true);
-            // In a ring of two both directions are one.
-            let order = value.first == *first && (value.direction == *direction || size == 2);
-            assert!(whole && order, "rank {number} of {size}, {count} elements: {value:?} at {i}");
-        }
-        if !setting.in_place {
-            let input = (0..count).map(|i| Some(Value::input(number, i)));
-            assert!(input.eq(rank.memory[Buffer::Send as usize].iter().copied()), "the input was written");
-        }
-    }
-}
-
-/// Runs a check for every ring of 2 to 16 and every length below 1,024, and with more lanes, short
-/// links and drawn turns for some of them.
-fn for_all(check: impl Fn(Setting)) {
-    const LENGTHS: usize = 1024;
-    for size in 2..=16 {
-        for count in 0..LENGTHS {
-            let plain =
-                Setting { size, lanes: 1, count, blocks: 1, in_place: false, capacity: usize::MAX, seed: 0 };
-            check(plain);
-            if count % 7 == size % 7 || count < 40 {
-                check(Setting { in_place: true, ..plain });
-            }
-            if count % 61 == size || count < 20 {
-                for lanes in [2, 3, 5] {
-                    check(Setting { lanes, in_place: true, ..plain });
-                }
-                check(Setting { capacity: 1, ..plain });
-                check(Setting { capacity: 1, lanes: 3, in_place: true, seed: 1 + count as u64, ..plain });
-                check(Setting { capacity: 9, in_place: true, seed: 77 + count as u64, ..plain });
-            }
-        }
-    }
-}
-
-#[test]
-fn the_ring_reduces_every_element_once_in_order() {
-    for_all(|setting| {
-        for parts in [1, 2] {
-            check_all_reduce(setting, parts, |plan, place| {
-                ring::all_reduce(plan, place, setting.count, parts)
-            });
-        }
-    });
-}
-
-#[test]
-fn the_flood_reduces_in_the_rings_order() {
-    for_all(|setting| {
-        // It costs n times as much to simulate: every third length.
-        if setting.size < 9 || setting.count % 3 == 0 {
-            for parts in [1, 2] {
-                check_all_reduce(setting, parts, |plan, place| {
-                    flood::all_reduce(plan, place, setting.count, parts)
-                });
-            }
-        }
-    });
-}
-
-#[test]
-fn every_block_is_gathered_everywhere() {
-    for_all(|setting| {
-        if setting.in_place || (setting.size > 8 && setting.count % 5 > 0) {
-            return;
-        }
-        let setting = Setting { blocks: setting.size, ..setting };
-        for halves in [false, true] {
-            let ranks = simulate(setting, |plan, place| match halves {
-                true => all_gather::halves(plan, place, setting.count),
-                false => all_gather::whole(plan, place, setting.count),
-            });
-            for rank in &ranks {
-                let right =
-                    (0..setting.size).flat_map(|r| (0..setting.count).map(move |i| Some(Value::input(r, i))));
-                assert!(right.eq(rank.memory[Buffer::Recv as usize].iter().copied()));
-            }
-        }
-    });
-}
-
-#[test]
-fn a_barrier_hears_of_every_rank() {
-    for size in 2..=16 {
-        for rank in 0..size {
-            let mut plan = Plan::default();
-            plan.barrier(Place { rank, size, lanes: 2 });
-            let spans = plan.receipts.iter().map(|receipt| receipt.to);
-            let mut heard: Vec<_> = spans.flat_map(|to| to.start..to.start + to.len).collect();
-            heard.push(rank);
-            heard.sort_unstable();
-            assert!(heard.into_iter().eq(0..size));
-        }
-    }
-}
-
-#[test]
-fn the_choice_keeps_its_limits() {
-    for size in 2..=64 {
-        for bytes in [0, 8, 1000, 32 << 10, (32 << 10) + 4, 60_000, 65_532, 65_536, 1 << 20, (1 << 20) + 4] {
-            let place = Place { rank: size / 2, size, lanes: 2 };
-            let mut plan = Plan::default();
-            let algorithm = plan.all_reduce(place, bytes / 4, 4);
-            assert!(plan.scratch * 4 <= FLOOD_MAX_SCRATCH);
-            assert_eq!(algorithm == Algorithm::Flood, plan.scratch > 0 || bytes == 0);
-            let first =
-                [(plan.passes[0].flow, plan.passes[0].lane), (plan.passes[1].flow, plan.passes[1].lane)];
-            assert_eq!(first, [(Flow::Right, 0), (Flow::Left, 0)], "headers travel on the first two passes");
-            let goes_left = !plan.passes[1].sends.is_empty();
-            if algorithm == Algorithm::Ring {
-                assert_eq!(goes_left, bytes >= TWO_PARTS_FROM_BYTES);
-            }
-        }
-    }
-}
-
-#[test]
-fn lanes_share_what_is_worth_it() {
-    let lanes_of = |size: usize, bytes: usize, gather: bool| {
-        let (place, mut plan) = (Place { rank: 0, size, lanes: 5 }, Plan::default());
-        match gather {
-            true => plan.all_gather(place, bytes, 1),
-            false => plan.all_reduce(place, bytes, 1),
-        };
-        plan.passes.iter().map(|pass| pass.lane + 1).max()
-    };
-    let piece = LANE_MIN_BYTES;
-    for (bytes, lanes) in
-        [(0, 1), (piece, 1), (2 * piece - 1, 1), (2 * piece, 2), (5 * piece, 5), (9 * piece, 5)]
-    {
-        assert_eq!(lanes_of(2, bytes, false), Some(lanes), "a flood of {bytes} in a ring of two");
-        assert_eq!(lanes_of(2, bytes, true), Some(lanes), "a gather of {bytes} in a ring of two");
-        if bytes > piece {
-            // Two parts of three segments.
-            assert_eq!(lanes_of(3, 6 * bytes, false), Some(lanes), "segments of {bytes}");
-            assert_eq!(lanes_of(3, 2 * bytes, true), Some(lanes), "halves of {bytes}");
-        }
-    }
 }

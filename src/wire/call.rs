@@ -5,33 +5,81 @@ use std::fmt;
 use super::array_at;
 use crate::dtype::{Dtype, Op};
 
+/// What stands for an array of counts in a header: FNV-1a of 64 bits over the counts.
+pub fn digest(counts: impl IntoIterator<Item = usize>) -> u64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x100_0000_01b3;
+    let bytes = counts.into_iter().flat_map(|count| (count as u64).to_le_bytes());
+    bytes.fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
 /// Bytes of a [`CallHeader`].
 pub const CALL_HEADER: usize = 48;
 const CALL_MAGIC: u32 = 0x4752_4c93;
 
-/// What is called: the first field of a call that two ranks compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
+/// Kinds of calls: number on the wire, name and meaning in one table.
+macro_rules! kinds {
+    ($($(#[$meaning:meta])* $variant:ident = $number:literal, $name:literal;)*) => {
+        /// What is called: the first field of a call that two ranks compare.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[$meaning])* $variant = $number,)* }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &[Kind] = &[$(Kind::$variant,)*];
+
+            fn from_number(number: u8) -> Option<Kind> {
+                match number { $($number => Some(Kind::$variant),)* _ => None }
+            }
+
+            /// The function's name without its prefix.
+            pub fn name(self) -> &'static str {
+                match self { $(Kind::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+kinds! {
     /// Every rank's array reduced, on every rank.
-    AllReduce = 1,
+    AllReduce = 1, "all_reduce";
     /// Every rank's array, on every rank.
-    AllGather = 2,
+    AllGather = 2, "all_gather";
     /// Nobody returns before all have called.
-    Barrier = 3,
+    Barrier = 3, "barrier";
+    /// Every rank's array reduced, a part of the result on each rank.
+    ReduceScatter = 4, "reduce_scatter";
+    /// The root's array, on every rank.
+    Broadcast = 5, "broadcast";
+    /// Every rank's array reduced, on the root.
+    Reduce = 6, "reduce";
+    /// Every rank's array, on the root.
+    Gather = 7, "gather";
+    /// Each rank's part of the root's array.
+    Scatter = 8, "scatter";
+    /// A block from every rank for every rank.
+    AllToAll = 9, "all_to_all";
+    /// Likewise with parts of different lengths.
+    AllGatherV = 10, "all_gather_v";
+    /// Likewise with parts of different lengths.
+    ReduceScatterV = 11, "reduce_scatter_v";
+    /// Likewise with blocks of different lengths.
+    AllToAllV = 12, "all_to_all_v";
+    /// Reduced by a function of the host program's.
+    AllReduceCustom = 13, "all_reduce_custom";
+    /// Reduced by a function of the host program's.
+    ReduceScatterVCustom = 14, "reduce_scatter_v_custom";
+    /// Ranks form groups of their own.
+    Split = 15, "split";
     /// A message: the sender's and the receiver's header are alike.
-    Message = 16,
+    Message = 16, "message";
 }
 
 impl Kind {
-    /// The function's name without its prefix.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::AllReduce => "all_reduce",
-            Kind::AllGather => "all_gather",
-            Kind::Barrier => "barrier",
-            Kind::Message => "message",
-        }
+    /// Whether elements are the host program's, so that their bytes stand for a dtype.
+    pub fn is_custom(self) -> bool {
+        matches!(self, Kind::AllReduceCustom | Kind::ReduceScatterVCustom)
     }
 }
 
@@ -57,8 +105,11 @@ pub struct CallHeader {
     pub op: Option<Op>,
     pub sequence: u64,
     pub count: u64,
+    /// See [`digest`]; 0 where there is no array of counts.
     pub digest: u64,
     pub root: i32,
+    /// Bytes of an element of the host program's own; 0 where there is a dtype or nothing.
+    pub element: u32,
     pub refused: Refused,
 }
 
@@ -74,6 +125,7 @@ impl CallHeader {
             count: 0,
             digest: 0,
             root: -1,
+            element: 0,
             refused: Refused::default(),
         }
     }
@@ -89,7 +141,8 @@ impl CallHeader {
         out[8..16].copy_from_slice(&self.sequence.to_ne_bytes());
         out[16..24].copy_from_slice(&self.count.to_ne_bytes());
         out[24..32].copy_from_slice(&self.digest.to_ne_bytes());
-        out[32..36].copy_from_slice(&self.root.to_ne_bytes());
+        let root = if self.kind.is_custom() { self.element } else { self.root as u32 };
+        out[32..36].copy_from_slice(&root.to_ne_bytes());
         out[36..40].copy_from_slice(&self.refused.status.to_ne_bytes());
         out[40..48].copy_from_slice(&self.refused.sequence.to_ne_bytes());
         out
@@ -97,9 +150,9 @@ impl CallHeader {
 
     /// Reads a header; None if the bytes are none.
     pub fn decode(bytes: &[u8; CALL_HEADER]) -> Option<CallHeader> {
-        let kind = [Kind::AllReduce, Kind::AllGather, Kind::Barrier, Kind::Message]
-            .into_iter()
-            .find(|kind| *kind as u8 == bytes[4])?;
+        let kind = Kind::from_number(bytes[4])?;
+        let root = u32::from_ne_bytes(array_at(bytes, 32));
+        let (root, element) = if kind.is_custom() { (-1, root) } else { (root as i32, 0) };
         let dtype = Dtype::from_number(bytes[6].into());
         let op = Op::from_number(bytes[7].into());
         let whole = u32::from_ne_bytes(array_at(bytes, 0)) == CALL_MAGIC
@@ -113,7 +166,8 @@ impl CallHeader {
             sequence: u64::from_ne_bytes(array_at(bytes, 8)),
             count: u64::from_ne_bytes(array_at(bytes, 16)),
             digest: u64::from_ne_bytes(array_at(bytes, 24)),
-            root: i32::from_ne_bytes(array_at(bytes, 32)),
+            root,
+            element,
             refused: Refused {
                 status: i32::from_ne_bytes(array_at(bytes, 36)),
                 sequence: u64::from_ne_bytes(array_at(bytes, 40)),
@@ -137,8 +191,14 @@ impl fmt::Display for CallHeader {
         if let Some(op) = self.op {
             write!(f, "{}, ", op.name())?;
         }
-        if self.kind != Kind::Barrier {
+        if self.kind.is_custom() {
+            write!(f, "elements of {} bytes, ", self.element)?;
+        }
+        if !matches!(self.kind, Kind::Barrier | Kind::Split) {
             write!(f, "{}", self.count)?;
+        }
+        if self.digest != 0 {
+            write!(f, ", counts #{:08x}", (self.digest ^ (self.digest >> 32)) as u32)?;
         }
         if self.root >= 0 {
             write!(f, ", root {}", self.root)?;
@@ -164,6 +224,14 @@ mod tests {
         assert_eq!(CallHeader::decode(&header.encode()), Some(header));
         assert_eq!(header.to_string(), "all_reduce(float32, sum, 1000)");
         assert_eq!(CallHeader::new(Kind::Barrier, 1).to_string(), "barrier()");
+        let custom = CallHeader { element: 24, count: 5, ..CallHeader::new(Kind::AllReduceCustom, 2) };
+        assert_eq!(CallHeader::decode(&custom.encode()), Some(custom));
+        assert_eq!(custom.to_string(), "all_reduce_custom(elements of 24 bytes, 5)");
+        let counts =
+            CallHeader { digest: digest([3, 0, 5]), count: 8, ..CallHeader::new(Kind::AllGatherV, 3) };
+        assert_ne!(counts.digest, digest([3, 5, 0]));
+        assert_eq!(CallHeader::decode(&counts.encode()), Some(counts));
+        assert!(counts.to_string().starts_with("all_gather_v(8, counts #"), "{counts}");
         let refused = CallHeader { refused: Refused { sequence: 3, status: 1 }, ..header };
         assert!(header.matches(&refused) && CallHeader::decode(&refused.encode()) == Some(refused));
         for change in [
@@ -175,6 +243,7 @@ mod tests {
             CallHeader { root: 0, ..header },
             CallHeader { digest: 1, ..header },
             CallHeader { algorithm: 1, ..header },
+            CallHeader { element: 1, ..header },
         ] {
             assert!(!header.matches(&change));
         }
