@@ -253,25 +253,31 @@ static size_t cut(size_t index, size_t length, size_t parts) {
   return (size_t)((unsigned __int128)index * length / parts);
 }
 
+void expect_chain(ring_dtype_t dtype, ring_op_t op, int size, int first, int direction, size_t start, size_t count,
+                  void *out) {
+  size_t element = ring_dtype_size(dtype);
+  for (size_t i = 0; i < count; i++) {
+    unsigned char value[8], own[8];
+    input_element(dtype, first, start + i, value);
+    if (size == 1 && dtype == RING_DTYPE_BOOL) value[0] = value[0] != 0;
+    for (int turn = 1; turn < size; turn++) {
+      int rank = ((first + direction * turn) % size + size) % size;
+      input_element(dtype, rank, start + i, own);
+      step(dtype, op, own, value);
+      memcpy(value, own, element);
+    }
+    if (op == RING_OP_MEAN && size > 1) divide(dtype, size, value);
+    memcpy((char *)out + i * element, value, element);
+  }
+}
+
 static void reduce_part(ring_dtype_t dtype, ring_op_t op, int size, size_t start, size_t length, int direction,
                         char *out) {
   size_t element = ring_dtype_size(dtype);
   for (int segment = 0; segment < size; segment++) {
     size_t first = start + cut((size_t)segment, length, (size_t)size);
     size_t end = start + cut((size_t)segment + 1, length, (size_t)size);
-    for (size_t i = first; i < end; i++) {
-      unsigned char value[8], own[8];
-      input_element(dtype, segment, i, value);
-      if (size == 1 && dtype == RING_DTYPE_BOOL) value[0] = value[0] != 0;
-      for (int turn = 1; turn < size; turn++) {
-        int rank = ((segment + direction * turn) % size + size) % size;
-        input_element(dtype, rank, i, own);
-        step(dtype, op, own, value);
-        memcpy(value, own, element);
-      }
-      if (op == RING_OP_MEAN && size > 1) divide(dtype, size, value);
-      memcpy(out + i * element, value, element);
-    }
+    expect_chain(dtype, op, size, segment, direction, first, end - first, out + first * element);
   }
 }
 
