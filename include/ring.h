@@ -43,6 +43,13 @@
 #endif
 
 /**
+ * In the flags of ring_config_t: sums and means of float16 and bfloat16 are kept in float32 from the first
+ * addition to the last and rounded once, a mean after its division. Without it each addition rounds.
+ * Results are closer, and larger groups send more: partial sums are 4 bytes an element in place of 2.
+ */
+#define RING_FLAG_WIDE_ACCUMULATION 1
+
+/**
  * What a call returns. Numbers are never reused.
  */
 enum ring_status
@@ -483,7 +490,7 @@ typedef struct ring_config {
    */
   ring_transport_t transport;
   /**
-   * 0; unknown bits are refused.
+   * 0 or RING_FLAG_WIDE_ACCUMULATION, alike on all ranks; unknown bits are refused.
    */
   uint32_t flags;
   /**
@@ -886,13 +893,17 @@ ring_status_t ring_all_to_all_v(ring_group_t *group,
                                 ring_dtype_t dtype);
 
 /**
- * Sends count elements at buf to rank dst, a neighbour in this build. It may return before the peer
+ * Sends count elements at buf to rank dst, any other rank. It may return before the peer
  * has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
- * another arrive in the order of the calls; they are independent of collectives.
+ * another arrive in the order of the calls; they are independent of collectives. The first one to a
+ * rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
+ * neighbour reached it; no rank has to be in a call for this.
  *
  * Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
- * isn't another rank of the group), RING_STATUS_UNSUPPORTED (dst isn't a neighbour),
- * RING_STATUS_INVALID_STATE. Sticky: as in ring_all_reduce.
+ * isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't
+ * be reached: its address refuses for a second, or is silent for the shorter of connect_timeout_ms and
+ * half of the group's timeout; the text names it and says why. The ring_recv of this message returns
+ * the same at dst, and the next ring_send tries anew). Sticky: as in ring_all_reduce.
  */
 RING_NODISCARD
 ring_status_t ring_send(ring_group_t *group,
@@ -902,11 +913,11 @@ ring_status_t ring_send(ring_group_t *group,
                         int32_t dst);
 
 /**
- * Receives the next message of rank src, a neighbour in this build: count elements of dtype at buf.
+ * Receives the next message of rank src, any other rank: count elements of dtype at buf.
  * Blocks until it is there. A message of another count or type is RING_STATUS_MISMATCH, and
  * nothing of it is stored.
  *
- * The statuses of ring_send.
+ * The statuses of ring_send; RING_STATUS_CONNECT_FAILED if src could not reach this rank with the message.
  */
 RING_NODISCARD
 ring_status_t ring_recv(ring_group_t *group,
@@ -919,7 +930,7 @@ ring_status_t ring_recv(ring_group_t *group,
  * Sends and receives at the same time, as two ranks that send to each other must: send_count
  * elements at send to rank dst, recv_count at recv from rank src, both of dtype. The buffers don't
  * overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
- * must be equal.
+ * must be equal. Where one half gets RING_STATUS_CONNECT_FAILED the other is done all the same.
  *
  * The statuses of ring_send.
  */
