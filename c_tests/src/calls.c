@@ -6,7 +6,7 @@
 
 #include "reference.h"
 
-enum { GUARD = 32, GAP = 3, TWO_PARTS_FROM_BYTES = 65536 };
+enum { GUARD = 32, GAP = 3, PLAIN_ELEMENT = 8, TWO_PARTS_FROM_BYTES = 65536 };
 static const unsigned char GUARD_BYTE = 0xa5;
 
 static const struct {
@@ -29,12 +29,27 @@ static const struct {
     [REDUCE_SCATTER_V_CUSTOM] = {"reduce_scatter_v_custom", false, true, false, true},
 };
 
+/* The function of plain calls; user_data isn't used. */
+static void add_floats(void *acc, const void *in, size_t count, void *user_data) {
+  (void)user_data;
+  for (size_t i = 0; i < count * PLAIN_ELEMENT / sizeof(float); i++) ((float *)acc)[i] += ((const float *)in)[i];
+}
+
 const char *kind_name(enum kind kind) { return TRAITS[kind].name; }
 bool is_strict(enum kind kind) { return TRAITS[kind].strict; }
 bool is_reduction(enum kind kind) { return TRAITS[kind].reduction; }
 bool is_custom(enum kind kind) { return kind == ALL_REDUCE_CUSTOM || kind == REDUCE_SCATTER_V_CUSTOM; }
 bool has_root(enum kind kind) { return TRAITS[kind].root; }
 bool is_listed(enum kind kind) { return TRAITS[kind].listed; }
+
+struct call plain_call(enum kind kind, int size, size_t count) {
+  struct call call = {.kind = kind, .dtype = RING_DTYPE_FLOAT32, .op = RING_OP_SUM, .count = count, .root = size - 1};
+  for (int from = 0; from < size; from++)
+    for (int to = 0; to < size; to++) call.counts[from][to] = count;
+  call.element = PLAIN_ELEMENT;
+  call.function = add_floats;
+  return call;
+}
 
 size_t element_bytes(const struct call *call) {
   return is_custom(call->kind) ? call->element : ring_dtype_size(call->dtype);
@@ -330,6 +345,11 @@ static void in_place(ring_group_t *group, const struct call *call, size_t shift)
 void check_call(ring_group_t *group, const struct call *call, size_t shift) {
   apart(group, call, shift);
   in_place(group, call, shift);
+}
+
+ring_status_t next_call(ring_group_t *group) {
+  int one = 1, sum;
+  return ring_all_reduce(group, &one, &sum, 1, RING_DTYPE_INT32, RING_OP_SUM);
 }
 
 /* ---- a reduce function ---- */

@@ -57,6 +57,9 @@ struct span {
   size_t start, len; /* elements */
 };
 
+/* Sums of so many float32, or elements of 8 bytes, with each rank's part as long; the last rank is the root. */
+struct call plain_call(enum kind kind, int size, size_t count);
+
 size_t element_bytes(const struct call *call);
 /* Where rank `from` has what rank `to` gets, and where that lies with `to`; a reduction's inputs have none. */
 struct span send_part(const struct call *call, int size, int from, int to);
@@ -73,6 +76,9 @@ ring_status_t make_call(ring_group_t *group, const struct call *call, const void
 /* Makes the call with inputs of all ranks, once apart and once in place if it has such a form: the results are
  * right, and nothing else is written. `shift` moves the buffers from an aligned address. */
 void check_call(ring_group_t *group, const struct call *call, size_t shift);
+
+/* A collective that any kind of call may be followed by, and that finds whatever was wrong before it. */
+ring_status_t next_call(ring_group_t *group);
 
 /* Adds bytes, and checks what a reduce function may rely on; its user_data. */
 struct adder {

@@ -79,12 +79,15 @@ void input_element(ring_dtype_t dtype, int rank, size_t index, void *out) {
   double wide = is_special ? (double)special(random >> 8) : ordinary(random) * 1.000000000001;
   /* Parts that are often equal, so that the second decides. */
   float parts[2] = {is_special ? value : (float)(random >> 60), other};
-  uint16_t half = to_half(value), bfloat = to_bfloat(value);
+  uint16_t narrow;
   uint8_t flag = (uint8_t)(random >> 33 & 3 ? random >> 40 : 0);
   switch (dtype) {
     case RING_DTYPE_BOOL: memcpy(out, &flag, 1); break;
-    case RING_DTYPE_FLOAT16: memcpy(out, &half, 2); break;
-    case RING_DTYPE_BFLOAT16: memcpy(out, &bfloat, 2); break;
+    case RING_DTYPE_FLOAT16:
+    case RING_DTYPE_BFLOAT16:
+      narrow = dtype == RING_DTYPE_FLOAT16 ? to_half(value) : to_bfloat(value);
+      memcpy(out, &narrow, 2);
+      break;
     case RING_DTYPE_FLOAT32: memcpy(out, &value, 4); break;
     case RING_DTYPE_FLOAT64: memcpy(out, &wide, 8); break;
     case RING_DTYPE_COMPLEX64: memcpy(out, parts, 8); break;
