@@ -61,7 +61,6 @@ static void fields(void) {
   FIELD(lacks, "transport", config.transport = RING_TRANSPORT_SHM);
   FIELD(lacks, "trace_dir", config.trace_dir = "x");
   FIELD(lacks, "stall_warning_ms", config.stall_warning_ms = 1);
-  FIELD(lacks, "rendezvous", config.hosts = NULL, config.rendezvous = "127.0.0.1:5000", config.size = 2);
 }
 
 static void hostfiles(void) {

@@ -284,7 +284,8 @@ impl Dial {
     }
 
     fn failed(&self, address: SocketAddr, why: &str) -> Error {
-        let text = format!("rank {} (right neighbour) at {} {why}", self.peer, printed(&address));
+        let which = if self.link.0 == LinkKind::Rendezvous { "" } else { " (right neighbour)" };
+        let text = format!("rank {}{which} at {} {why}", self.peer, printed(&address));
         Error::new(Status::ConnectFailed, text).at_rank(self.peer)
     }
 

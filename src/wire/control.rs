@@ -1,6 +1,7 @@
 //! What goes over a control link.
 
 use super::gossip::Member;
+use super::meeting::Meeting;
 use super::{CALL_HEADER, CallHeader, array_at, u16_at, u32_at};
 use crate::error::{Error, Status};
 
@@ -28,6 +29,8 @@ pub enum Frame {
     Known(Member),
     /// While the ring forms: the rank knows all others, whose nonces make this group id.
     Confirmed { rank: u32, group: [u8; 16] },
+    /// Between rank 0 and those who come to its rendezvous.
+    Meeting(Meeting),
 }
 
 /// What a rank does, as it answers a roll call.
@@ -70,6 +73,8 @@ const ROLL_CALL: u8 = 3;
 const PRESENT: u8 = 4;
 const KNOWN: u8 = 5;
 const CONFIRMED: u8 = 6;
+/// Apart from the kinds of a ring's links.
+const MEETING: u8 = 0x20;
 
 impl Frame {
     /// The record of a failure as `rank` saw it, or as it was told.
@@ -116,6 +121,10 @@ impl Frame {
                 out.extend_from_slice(group);
                 CONFIRMED
             }
+            Frame::Meeting(word) => {
+                word.encode(&mut out);
+                MEETING
+            }
         };
         let whole = out.len() as u16;
         out[0..2].copy_from_slice(&whole.to_le_bytes());
@@ -130,7 +139,7 @@ impl Frame {
         }
         let whole = usize::from(u16_at(bytes, 0));
         let is_frame = (ENVELOPE..=MAX_FRAME).contains(&whole)
-            && bytes.get(2).is_none_or(|kind| (RECORD..=CONFIRMED).contains(kind))
+            && bytes.get(2).is_none_or(|kind| (RECORD..=CONFIRMED).contains(kind) || *kind == MEETING)
             && bytes.get(3).is_none_or(|reserved| *reserved == 0);
         if !is_frame {
             return Err(NotAFrame);
@@ -167,6 +176,7 @@ impl Frame {
             CONFIRMED if has(20) => {
                 Some(Frame::Confirmed { rank: u32_at(bytes, 0), group: array_at(bytes, 4) })
             }
+            MEETING => Meeting::decode(bytes).map(Frame::Meeting),
             _ => None,
         }
     }
@@ -304,7 +314,7 @@ mod tests {
             if bytes.len() >= ENVELOPE {
                 let whole = bytes.len() as u16;
                 bytes[0..2].copy_from_slice(&whole.to_le_bytes());
-                bytes[2] = bytes[2] % CONFIRMED + 1;
+                bytes[2] = if bytes[2] == MEETING { MEETING } else { bytes[2] % CONFIRMED + 1 };
                 bytes[3] = 0;
                 let _ = Frame::decode(&bytes);
             }

@@ -31,6 +31,8 @@ pub enum LinkKind {
     MessageIn = 4,
     /// No link: a process that found its port taken tells the occupant which rank it is.
     Rival = 5,
+    /// No link of the ring: a rank comes to the rendezvous, where rank 0 listens.
+    Rendezvous = 16,
 }
 
 /// What the acceptor of a link says to it.
@@ -147,7 +149,7 @@ impl Hello {
 
 fn link_kind(number: u8) -> Option<LinkKind> {
     use LinkKind::*;
-    [Lane, Control, MessageOut, MessageIn, Rival].into_iter().find(|kind| *kind as u8 == number)
+    [Lane, Control, MessageOut, MessageIn, Rival, Rendezvous].into_iter().find(|kind| *kind as u8 == number)
 }
 
 fn answer(number: u8) -> Option<Answer> {
