@@ -279,6 +279,9 @@ impl Dial {
                 let text = format!("is connected with another process of rank {} already", hello.to);
                 Err(self.failed(address, &text))
             }
+            Answer::Differs if self.link.0 == LinkKind::Rendezvous => {
+                Err(self.failed(address, "has a hostfile, and awaits nobody at a rendezvous"))
+            }
             _ => Err(self.failed(address, "refused the connection")),
         }
     }

@@ -196,12 +196,11 @@ impl Guest<'_> {
         Error { rank, os_error, ..late(self.config, Status::ConnectFailed, &parts) }
     }
 
-    /// Tells rank 0 why this rank gives up; at its timeout, that it goes.
+    /// Tells rank 0 why this rank gives up; a timeout is its own.
     fn part(&mut self, error: &Error) {
         let Some(Connected { mut control, .. }) = self.host.take() else { return };
-        if !self.is_late {
-            control.tell(&Frame::record(error, self.config.rank));
-        }
+        let status = if self.is_late { Status::Timeout } else { error.status };
+        control.tell(&Frame::record(&Error { status, ..error.clone() }, self.config.rank));
         control::part([control].into_iter());
     }
 }

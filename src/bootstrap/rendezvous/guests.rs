@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::bootstrap::control::Control;
 use crate::bootstrap::handshake::Acceptor;
+use crate::bootstrap::last_word::is_conflict;
 use crate::bootstrap::rendezvous::LINK;
 use crate::bootstrap::rendezvous::places::{Seen, told_to};
 use crate::bootstrap::visitors::Visitors;
@@ -43,6 +44,8 @@ struct Seat {
     guest: Option<Guest>,
     /// The process that has been told the outcome.
     told: Option<[u8; 16]>,
+    /// It was there, and has gone at its own timeout.
+    gave_up: bool,
     /// Whoever claimed last to be this rank and didn't prove it, in words.
     impostor: Option<String>,
 }
@@ -72,10 +75,13 @@ impl Guests {
         seats.filter_map(|(rank, seat)| Some((rank, seat.guest.as_mut()?)))
     }
 
-    /// Ranks that have not come, or not said where they listen.
+    /// Ranks that have not come, or not said where they listen. Those that have given up were waiting for
+    /// others, and are meant only where there are no others.
     pub fn absent(&self) -> Vec<usize> {
         let is_absent = |rank: &usize| self.seats[*rank].guest.as_ref().is_none_or(|g| g.port.is_none());
-        (1..self.seats.len()).filter(is_absent).collect()
+        let absent: Vec<_> = (1..self.seats.len()).filter(is_absent).collect();
+        let awaited: Vec<_> = absent.iter().copied().filter(|rank| !self.seats[*rank].gave_up).collect();
+        if awaited.is_empty() { absent } else { awaited }
     }
 
     /// Notes that somebody has claimed to be a rank and not proved it.
@@ -92,7 +98,7 @@ impl Guests {
 
     /// Hears what guests say; an error is one of theirs that fails all.
     pub fn progress(&mut self, now: Instant) -> Result<()> {
-        let mut has_news = false;
+        let (mut has_news, mut gave_up) = (false, Vec::new());
         for (rank, guest) in self.guests() {
             while let Some(frame) = guest.control.next() {
                 match frame {
@@ -100,7 +106,8 @@ impl Guests {
                         has_news |= guest.port.is_none();
                         guest.port = Some(port);
                     }
-                    Frame::Record(error) if error.status == Status::ConnectFailed => {
+                    Frame::Record(error) if !is_conflict(&error) => gave_up.push(rank),
+                    Frame::Record(error) => {
                         let text = format!("rank {rank} could not form the ring: {}", error.text);
                         return Err(Error { text, ..error });
                     }
@@ -108,6 +115,7 @@ impl Guests {
                 }
             }
         }
+        gave_up.into_iter().for_each(|rank| self.seats[rank].gave_up = true);
         for seat in &mut self.seats {
             // One that comes again may be another process.
             if seat.guest.as_ref().is_some_and(|guest| guest.control.has_ended()) {
@@ -241,6 +249,7 @@ impl Visitors {
         if let Ok(mut control) = Control::new(connection, hello.nonce) {
             control.tell(&Frame::Meeting(Meeting::Host { is_everywhere: guests.is_everywhere }));
             seat.guest = Some(Guest { control, from, to, port: None });
+            seat.gave_up = false;
             guests.has_news = true;
         }
         Ok(())
