@@ -13,3 +13,14 @@ foreach(part absences claims secrets two_jobs)
   ring_test(rendezvous_${part} rendezvous_faults 120 ${part})
   set_tests_properties(rendezvous_${part} PROPERTIES LABELS faults)
 endforeach()
+
+# README's program, unchanged, by each launcher.
+add_executable(smallest "${RING_ROOT}/examples/c/all_reduce.c")
+target_link_libraries(smallest PRIVATE ring)
+add_executable(with_ports src/with_ports.c)
+target_link_libraries(with_ports PRIVATE harness)
+foreach(launcher mpirun mlx.launch torchrun srun hydra)
+  ring_test(launcher_${launcher} with_ports 120 8 sh "${CMAKE_CURRENT_SOURCE_DIR}/launchers.sh" ${launcher}
+    "$<TARGET_FILE:smallest>" "${RING_ROOT}")
+  set_tests_properties(launcher_${launcher} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
