@@ -61,3 +61,80 @@ fn system(what: &str, error: &std::io::Error) -> Error {
 fn nap(due: impl Iterator<Item = Instant>, now: Instant) -> Duration {
     due.filter(|end| *end > now).min().map_or(TURN, |end| (end - now).min(TURN))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::config::Settings;
+    use crate::bootstrap::{Ring, form};
+    use std::net::TcpListener;
+
+    fn rendezvous() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().to_string()
+    }
+
+    fn config(rank: i32, size: i32, at: &str) -> Config {
+        let settings = Settings {
+            rank,
+            size,
+            rendezvous: Some(at.into()),
+            job_id: b"job".to_vec(),
+            connect_timeout_ms: 10_000,
+            ..Settings::default()
+        };
+        settings.check().unwrap()
+    }
+
+    fn all(configs: Vec<Config>) -> Vec<Result<Ring>> {
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> = configs.iter().map(|config| scope.spawn(|| form(config))).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn ranks_meet_and_form_one_ring() {
+        let at = rendezvous();
+        let rings: Vec<_> =
+            all((0..4).map(|rank| config(rank, 4, &at)).collect()).into_iter().map(Result::unwrap).collect();
+        for (rank, ring) in rings.iter().enumerate() {
+            assert_eq!((ring.group, &ring.members), (rings[0].group, &rings[0].members));
+            assert_eq!((ring.right.rank, ring.left.rank), ((rank + 1) % 4, (rank + 3) % 4));
+            assert_eq!(ring.door.strangers(), 0);
+        }
+        // Rank 0's port is the one that all knew.
+        assert_eq!(rings[0].members[3].right_address.unwrap().to_string(), at);
+    }
+
+    #[test]
+    fn who_comes_when_the_ring_has_formed_is_told_so() {
+        let at = rendezvous();
+        let mut rings = all((0..2).map(|rank| config(rank, 2, &at)).collect());
+        let door = &mut rings[0].as_mut().unwrap().door;
+        let late = Config { connect_timeout: Some(Duration::from_millis(400)), ..config(1, 2, &at) };
+        let error = std::thread::scope(|scope| {
+            let newcomer = scope.spawn(|| form(&late).map(drop).unwrap_err());
+            while !newcomer.is_finished() {
+                assert_eq!(door.progress(Instant::now()), None, "it is no rival");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            newcomer.join().unwrap()
+        });
+        assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(0)));
+        assert!(error.text.contains(&format!("{at}: it is in a ring that has formed already")), "{error}");
+        assert!(door.strangers() > 0);
+    }
+
+    #[test]
+    fn what_ranks_claim_is_told_to_all() {
+        let at = rendezvous();
+        let odd = Config { connections: 2, ..config(2, 3, &at) };
+        let errors = all(vec![config(0, 3, &at), config(1, 3, &at), odd]);
+        let parts = ["is 2 there, 1 here", "rank 0 could not form the ring: ", "is 1 there, 2 here"];
+        for (error, part) in errors.into_iter().map(|ring| ring.map(drop).unwrap_err()).zip(parts) {
+            assert_eq!(error.status, Status::ConnectFailed);
+            assert!(error.text.contains(part), "{} lacks {part}", error.text);
+        }
+    }
+}
