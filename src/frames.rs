@@ -90,7 +90,7 @@ impl FrameLink {
     /// What to poll.
     pub fn waits(&self) -> Option<PollEntry> {
         let interest = Interest { read: true, write: !self.unsent.is_empty() };
-        Some(PollEntry::new(self.link.descriptor()?, interest))
+        self.link.waits(interest)
     }
 
     /// The link itself, with what has been read but not used.

@@ -11,7 +11,7 @@ use ring::dtype::{Dtype, Op};
 use ring::error::{Error, Status};
 use ring::wire::{
     Answer, CallHeader, Frame, Guarded, Hello, Kind, LinkKind, MAX_JOB_ID, MAX_MESSAGES, Member, Message,
-    Opening, Presence, Refused, Traffic,
+    Opening, Presence, Refused, Traffic, Unreached,
 };
 
 #[path = "../fuzz/src/allocations.rs"]
@@ -61,6 +61,8 @@ fn hellos() -> Vec<(&'static str, Vec<u8>)> {
         ("myself", hello(LinkKind::Control, Answer::Myself, b"")),
         ("formed", hello(LinkKind::Control, Answer::Formed, b"job-17")),
         ("rival", hello(LinkKind::Rival, Answer::None, b"job-17")),
+        ("pair", hello(LinkKind::Pair, Answer::None, b"job-17")),
+        ("not-yet", hello(LinkKind::MessageOut, Answer::NotYet, b"job-17")),
         ("with-more-behind", [hello(LinkKind::Lane, Answer::None, b"job"), vec![0x93; 48]].concat()),
     ]
 }
@@ -117,6 +119,7 @@ fn present(in_call: bool, messages: usize) -> Vec<u8> {
         last: 16,
         call: in_call.then(|| (header(Kind::AllGather, 17), traffic)),
         messages: (0..messages).map(message).collect(),
+        has_more: false,
     };
     Frame::Present { round: 9, rank: 4, presence }.encode()
 }
@@ -143,6 +146,10 @@ fn control_frames() -> Vec<(&'static str, Vec<u8>)> {
     let goodbye = Frame::Goodbye { rank: 3, sequence: 41 }.encode();
     let lost =
         "barrier(), call 17: the process of rank 2 (192.0.2.1:5000) has ended (Connection reset by peer)";
+    let unreached = |text: &str| {
+        let text = text.to_owned();
+        Frame::Unreached(Unreached { from: 0, to: 2, number: 3, os_error: 111, text }).encode()
+    };
     let unknown = Frame::record(&Error::new(Status::Timeout, ""), 0).encode();
     vec![
         ("record", record(lost)),
@@ -154,6 +161,9 @@ fn control_frames() -> Vec<(&'static str, Vec<u8>)> {
         ("present-in-a-call", present(true, 0)),
         ("present-with-a-message", present(false, 1)),
         ("present-with-all", present(true, MAX_MESSAGES)),
+        ("present-with-more", present(true, MAX_MESSAGES + 1)),
+        ("unreached", unreached("rank 0 can't reach rank 2: 192.0.2.1:5000: Connection refused")),
+        ("unreached-cut", unreached(&"ä".repeat(512))),
         ("known-alone", known(None)),
         ("known-on-ipv4", known(Some("192.0.2.1:5000"))),
         ("known-on-ipv6", known(Some("[fe80::1%7]:5001"))),

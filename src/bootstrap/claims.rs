@@ -17,6 +17,8 @@ pub struct Claims {
     size: usize,
     lanes: usize,
     job_id: Vec<u8>,
+    /// Zeroes while the group of processes forms.
+    group: [u8; 16],
     pub nonce: [u8; 16],
     secret: Option<Secret>,
 }
@@ -28,9 +30,35 @@ impl Claims {
             size: config.entries.len(),
             lanes: config.entries[config.rank].len() * config.connections,
             job_id: config.job_id.clone(),
+            group: [0; 16],
             nonce,
             secret: config.secret.clone(),
         }
+    }
+
+    /// The same process in a group that stands.
+    pub fn of_group(&self, group: [u8; 16], rank: usize, size: usize) -> Claims {
+        Claims { rank, size, group, ..self.clone() }
+    }
+
+    /// The group's id.
+    pub fn group(&self) -> [u8; 16] {
+        self.group
+    }
+
+    /// Whether a hello's sender may be a rank of this group that opens such a link to this one.
+    pub fn may_open(&self, hello: &Hello) -> bool {
+        let left = (self.rank + self.size - 1) % self.size;
+        let from = hello.from as usize;
+        let is_known = from < self.size && from != self.rank;
+        is_known
+            && match hello.kind {
+                LinkKind::Lane => from == left && usize::from(hello.lane) < self.lanes,
+                LinkKind::Control | LinkKind::MessageIn => from == left && hello.lane == 0,
+                LinkKind::MessageOut => hello.lane == 0,
+                LinkKind::Pair => from < self.rank && hello.lane == 0,
+                LinkKind::Rival => false,
+            }
     }
 
     /// The links of an edge, which its left rank opens: control first, since it brings out every
@@ -53,7 +81,7 @@ impl Claims {
             from: self.rank as u32,
             to: peer as u32,
             flags: if self.secret.is_some() { HAS_SECRET } else { 0 },
-            group: [0; 16],
+            group: self.group,
             nonce: self.nonce,
             job_id: self.job_id.clone(),
         }
@@ -157,7 +185,15 @@ fn hex(bytes: &[u8]) -> String {
 impl Claims {
     /// Of a rank of four, for tests.
     pub fn example(rank: usize) -> Claims {
-        Claims { rank, size: 4, lanes: 3, job_id: b"a".to_vec(), nonce: [rank as u8; 16], secret: None }
+        Claims {
+            rank,
+            size: 4,
+            lanes: 3,
+            job_id: b"a".to_vec(),
+            group: [0; 16],
+            nonce: [rank as u8; 16],
+            secret: None,
+        }
     }
 }
 

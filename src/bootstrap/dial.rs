@@ -1,4 +1,5 @@
-//! The connecting side: one link to the right neighbour, from a look-up to the peer's answer.
+//! The connecting side: one link to the right neighbour or to another rank of a group that stands, from a
+//! look-up to the peer's answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,6 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 pub struct Dial {
     link: LinkName,
     peer: usize,
+    /// What the peer is to this rank, for a text.
+    relation: &'static str,
     lookup: Lookup,
     stage: Stage,
     /// What the peer answered last.
@@ -60,18 +63,24 @@ enum Stage {
 
 impl Dial {
     pub fn new(link: LinkName, peer: usize, address: &Address, now: Instant) -> Dial {
-        Dial::through(Lookup::new(address), link, peer, now)
+        Dial::through(Lookup::new(address), link, peer, " (right neighbour)", now)
+    }
+
+    /// To a rank of a group that stands.
+    pub fn far(link: LinkName, peer: usize, address: SocketAddr, now: Instant) -> Dial {
+        Dial::through(Lookup::known(address), link, peer, "", now)
     }
 
     /// To the process that has this rank's own address: it is asked who it is.
     pub fn rival(address: SocketAddr, rank: usize, now: Instant) -> Dial {
-        Dial::through(Lookup::known(address), (LinkKind::Rival, 0), rank, now)
+        Dial::through(Lookup::known(address), (LinkKind::Rival, 0), rank, "", now)
     }
 
-    fn through(lookup: Lookup, link: LinkName, peer: usize, now: Instant) -> Dial {
+    fn through(lookup: Lookup, link: LinkName, peer: usize, relation: &'static str, now: Instant) -> Dial {
         Dial {
             link,
             peer,
+            relation,
             lookup,
             stage: Stage::Paused { until: now },
             answer: None,
@@ -258,6 +267,11 @@ impl Dial {
             let error = io::Error::other(format!("it is in a ring{which} that has formed already"));
             return Ok(self.try_next(address, error, next, now));
         }
+        if hello.answer == Answer::NotYet {
+            // Its rank may be about to make the same group.
+            let error = io::Error::other("it knows no such group");
+            return Ok(self.try_next(address, error, next, now));
+        }
         if hello.answer == Answer::Myself {
             close_at_once(connection.socket);
             let error = io::Error::other("the address leads to this rank itself");
@@ -284,7 +298,7 @@ impl Dial {
     }
 
     fn failed(&self, address: SocketAddr, why: &str) -> Error {
-        let text = format!("rank {} (right neighbour) at {} {why}", self.peer, printed(&address));
+        let text = format!("rank {}{} at {} {why}", self.peer, self.relation, printed(&address));
         Error::new(Status::ConnectFailed, text).at_rank(self.peer)
     }
 
@@ -295,6 +309,21 @@ impl Dial {
     fn note(&mut self, address: SocketAddr, error: io::Error) {
         self.errors.retain(|(known, _)| *known != address);
         self.errors.push((address, error));
+    }
+
+    /// Whether the last that was heard of the peer's address is the system's refusal, and not silence, a word of the
+    /// peer, or the end of a connection that had come to stand.
+    pub fn is_refused(&self) -> bool {
+        const NO_REFUSALS: [i32; 3] = [libc::ETIMEDOUT, libc::ECONNRESET, libc::EPIPE];
+        let is_refusal = |(_, error): &(SocketAddr, io::Error)| {
+            error.raw_os_error().is_some_and(|number| !NO_REFUSALS.contains(&number))
+        };
+        matches!(self.stage, Stage::Paused { .. }) && self.errors.last().is_some_and(is_refusal)
+    }
+
+    /// Whether an attempt is under way that may still succeed.
+    pub fn is_under_way(&self) -> bool {
+        matches!(self.stage, Stage::Connecting { .. } | Stage::Greeting { .. })
     }
 
     /// What stood in the way, at the deadline: each address that was tried, and its error.

@@ -1,11 +1,16 @@
-//! The listening sockets of a rank whose ring has formed: whoever comes too late is told so.
+//! The listening sockets of a rank whose ring has formed: ranks of its groups that open links are let in, and whoever
+//! comes too late is told so.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::bootstrap::Connection;
+use crate::bootstrap::reach::Reach;
+use crate::bootstrap::switchboard::Switchboard;
 use crate::bootstrap::visitors::Visitors;
 use crate::error::Error;
-use crate::sys::PollEntry;
+use crate::sys::{PollEntry, Wake};
 
 /// A formed ring's listener, for one thread that polls it.
 pub struct Door {
@@ -18,23 +23,34 @@ impl Door {
         Door { listeners, visitors }
     }
 
-    /// Adds what is to be polled.
-    pub fn waits(&self, entries: &mut Vec<PollEntry>) {
-        self.visitors.waits(self.listeners.iter(), &mut |connection, interest| {
-            entries.push(PollEntry::new(connection.descriptor(), interest));
-        });
+    /// Lets this rank and those of the group that has formed, `group`, reach each other by the addresses at which they
+    /// were reached; `bell` wakes the thread that polls this door.
+    pub fn reach(&mut self, group: [u8; 16], addresses: Vec<Option<SocketAddr>>, bell: Arc<Wake>) -> Reach {
+        let board = self.visitors.board.insert(Arc::new(Switchboard::new(bell))).clone();
+        let claims = &self.visitors.claims;
+        let claims = claims.of_group(group, claims.rank(), addresses.len());
+        Reach::new(board, claims, addresses)
     }
 
-    /// When to call [`Door::progress`] at the latest, though nothing polled is ready.
-    pub fn next_wake(&self) -> Option<Instant> {
-        self.visitors.next_wake()
+    /// Adds what is to be polled; when to call [`Door::progress`] at the latest, though nothing of it is ready.
+    pub fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
+        let mut add = |connection: &Connection, interest| {
+            entries.push(PollEntry::new(connection.descriptor(), interest));
+        };
+        self.visitors.waits(self.listeners.iter(), &mut add);
+        let dials = self.visitors.board.as_ref().and_then(|board| board.waits(&mut add));
+        dials.into_iter().chain(self.visitors.next_wake()).min()
     }
 
     /// Lets visitors in and answers them. An error is a second process of this rank, which has shown
     /// itself so soon that the ring may be made of two jobs: the group fails with it.
     pub fn progress(&mut self, now: Instant) -> Option<Error> {
         let taken = self.listeners.iter().try_for_each(|listener| self.visitors.accept(listener, now));
-        taken.and_then(|()| self.visitors.progress(now)).err()
+        let error = taken.and_then(|()| self.visitors.progress(now)).err();
+        if let Some(board) = self.visitors.board.clone() {
+            board.progress(now, || self.visitors.shed());
+        }
+        error
     }
 
     /// Connections so far that were no peer's.

@@ -9,18 +9,22 @@ mod claims;
 mod control;
 mod dial;
 mod door;
+mod far_dial;
 mod forming;
 mod gossip;
 mod handshake;
 mod last_word;
 mod listen;
+mod reach;
 mod resolve;
 mod rivals;
+mod switchboard;
 mod too_late;
 mod visitors;
 
 pub use door::Door;
 pub use forming::form;
+pub use reach::Reach;
 
 use std::io;
 use std::net::SocketAddr;

@@ -6,12 +6,14 @@ use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::claims::{Claims, LinkName};
 use crate::bootstrap::control::Control;
 use crate::bootstrap::dial::is_out_of_descriptors;
 use crate::bootstrap::handshake::{Acceptor, Heard, Unproved};
+use crate::bootstrap::switchboard::Switchboard;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status};
 use crate::link::close_at_once;
@@ -84,6 +86,8 @@ pub struct Visitors {
     exhausted: Option<io::Error>,
     /// When the ring had formed: from then on nobody is let in.
     pub(super) formed: Option<Instant>,
+    /// Who takes the links of groups that stand.
+    pub(super) board: Option<Arc<Switchboard>>,
 }
 
 /// Whether a turn that began then has lasted long enough.
@@ -118,6 +122,7 @@ impl Visitors {
             deaf_until: None,
             exhausted: None,
             formed: None,
+            board: None,
         }
     }
 
@@ -275,6 +280,10 @@ impl Visitors {
         let name = (hello.kind, hello.lane);
         let own = self.claims.hello(hello.from as usize, name, Answer::None);
         let is_own = hello.nonce == self.claims.nonce;
+        if !is_own && hello.group != [0; 16] {
+            self.answer_member(connection, handshake, &hello);
+            return Ok(());
+        }
         if !is_own && (hello.kind == LinkKind::Rival || self.formed.is_some()) {
             return self.answer_outsider(connection, handshake, &hello);
         }

@@ -180,7 +180,7 @@ impl Course {
             offered += bytes;
             ahead.advance(bytes, span.len, task.width(span));
         }
-        let sent = links[link].send(&pieces[..used]).map_err(|error| Fault::Ended { link, error })?;
+        let sent = links[link].send(&pieces[..used]).map_err(|error| Fault::of(link, error))?;
         self.count_sent(sent, task);
         Ok(sent > 0)
     }
@@ -209,6 +209,7 @@ impl Course {
             if !ours.matches(&theirs) {
                 return Err(Fault::Differs { link, ours, theirs });
             }
+            links[link].consume(CALL_HEADER);
             self.incoming = Incoming::Accepted;
             self.moved.1 += CALL_HEADER as u64;
             moved = true;
@@ -231,7 +232,7 @@ impl Course {
 
     /// Stores or reduces a stretch of the current span; its bytes.
     fn take(&mut self, task: &Task<'_>, links: &mut Links, link: usize) -> Result<usize, Fault> {
-        let ended = |error| Fault::Ended { link, error };
+        let ended = |error| Fault::of(link, error);
         let receipt = task.plan.receipts[self.receipts.index];
         let to = task.memory(receipt.to);
         let left = to.len() - self.receipts.offset;
@@ -255,14 +256,13 @@ impl Course {
     }
 }
 
-/// The header that stands first in the link's stream, once it is whole.
+/// The header that stands first in the link's stream, once it is whole; it is left there.
 fn header(links: &mut Links, link: usize) -> Result<Option<CallHeader>, Fault> {
-    let arrived = links[link].peek(CALL_HEADER).map_err(|error| Fault::Ended { link, error })?;
+    let arrived = links[link].peek(CALL_HEADER).map_err(|error| Fault::of(link, error))?;
     if arrived.len() < CALL_HEADER {
         return Ok(None);
     }
     let mut bytes = [0; CALL_HEADER];
     Region::from_slice(&mut bytes).copy_from(arrived.part(0, CALL_HEADER));
-    links[link].consume(CALL_HEADER);
     CallHeader::decode(&bytes).map(Some).ok_or(Fault::Garbled { link })
 }

@@ -9,6 +9,7 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::kernels::Reduction;
 use crate::link::Link;
 use crate::memory::Region;
@@ -86,7 +87,9 @@ pub struct Route {
 pub enum Fault {
     /// The peer ended the link, or the OS did.
     Ended { link: usize, error: io::Error },
-    /// The peer makes another call.
+    /// The link could not be made.
+    Unreached { link: usize, error: Error },
+    /// The peer makes another call, whose header is left in the link.
     Differs { link: usize, ours: CallHeader, theirs: CallHeader },
     /// What should have been a header is none.
     Garbled { link: usize },
@@ -99,10 +102,21 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// What a link's error means: a link to come says so where it could not be made.
+    fn of(link: usize, error: io::Error) -> Fault {
+        match error.downcast::<Error>() {
+            Ok(error) => Fault::Unreached { link, error },
+            Err(error) => Fault::Ended { link, error },
+        }
+    }
+
     /// A link that it is about; the first where it is about none.
     pub fn link(&self) -> usize {
         match self {
-            Fault::Ended { link, .. } | Fault::Differs { link, .. } | Fault::Garbled { link } => *link,
+            Fault::Ended { link, .. }
+            | Fault::Unreached { link, .. }
+            | Fault::Differs { link, .. }
+            | Fault::Garbled { link } => *link,
             Fault::Stalled { sending, receiving } => {
                 receiving.iter().chain(sending).copied().next().unwrap_or(0)
             }
@@ -282,8 +296,8 @@ impl Engine {
         let read = Interest { read: true, write: false };
         self.entries.push(PollEntry::new(stop.descriptor(), read));
         let (mut unwaitable, mut sending) = (false, false);
-        let mut add = |link: usize, interest: Interest| match links[link].descriptor() {
-            Some(descriptor) => self.entries.push(PollEntry::new(descriptor, interest)),
+        let mut add = |link: usize, interest: Interest| match links[link].waits(interest) {
+            Some(entry) => self.entries.push(entry),
             None => unwaitable = true,
         };
         for course in self.courses.iter().filter(|course| !course.is_done()) {

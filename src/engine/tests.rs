@@ -1,7 +1,7 @@
 //! Plans on links that hold a byte, and what a call tells of a peer that differs or ends.
 
 use std::io::Write;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -264,8 +264,8 @@ impl Link for Limbo {
         Ok(0)
     }
 
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.socket.as_raw_fd())
+    fn waits(&self, interest: Interest) -> Option<PollEntry> {
+        Some(PollEntry::new(self.socket.as_raw_fd(), interest))
     }
 
     fn finish(&mut self) {}

@@ -116,7 +116,8 @@ impl Group {
         let result = machine.engine.run(&task, &mut machine.links, &self.health.stop, timeout, &mut observer);
         let result = result.map_err(|fault| {
             let side = |link| if link < lanes { Side::Right } else { Side::Left };
-            self.fail(fault, &Running { header, message: None, timeout, side: &side })
+            let rank = |link| self.health.peers().rank_at(side(link));
+            self.fail(fault, &Running { header, message: None, timeout, rank: &rank })
         });
         self.health.leave(result.is_ok());
         result

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Group;
 use crate::engine::Fault;
 use crate::error::{Error, Status, os_words};
-use crate::watcher::{Cause, Side, Verdict};
+use crate::watcher::{Cause, Verdict};
 use crate::wire::{CallHeader, Message, Refused};
 
 /// A call that runs: what its links and its deadline mean.
@@ -14,18 +14,24 @@ pub struct Running<'a> {
     /// None for a collective.
     pub message: Option<Message>,
     pub timeout: Option<Duration>,
-    /// Which neighbour a link leads to.
-    pub side: &'a dyn Fn(usize) -> Side,
+    /// Which rank a link leads to.
+    pub rank: &'a dyn Fn(usize) -> usize,
 }
 
 impl Group {
     /// Fails the group by a fault of a call, and returns the failure that stands. That this rank
-    /// destroyed the group is no failure: the goodbye tells it. The data links are closed by whoever
+    /// destroyed the group is no failure: the goodbye tells it. Nor is a message whose link could not be made. The data links are closed by whoever
     /// called, once it holds none of them.
     pub(super) fn fail(&self, fault: Fault, call: &Running<'_>) -> Error {
         let peers = self.health.peers();
         let error = match fault {
-            Fault::Ended { link, error } => return self.ended((call.side)(link), &error, call),
+            Fault::Ended { link, error } => return self.ended((call.rank)(link), &error, call),
+            Fault::Unreached { error, .. } => match self.health.settled() {
+                Some(first) => return first,
+                None if self.health.stop.is_raised() => return self.destroyed(call),
+                None if error.status == Status::ConnectFailed => return unreached(error, call),
+                None => Error { text: told(error.status, &call.header, &error.text).text, ..error },
+            },
             Fault::Stopped => return self.health.settled().unwrap_or_else(|| self.destroyed(call)),
             // A failure that is known explains the wait: a deadline that ends beside it is no news.
             Fault::Stalled { .. } => match self.health.settled() {
@@ -34,12 +40,12 @@ impl Group {
                 None => self.stalled(call),
             },
             Fault::Differs { link, ours, theirs } => {
-                let text = difference(peers.rank, &ours, peers.rank_at((call.side)(link)), &theirs);
+                let text = difference(peers.rank, &ours, (call.rank)(link), &theirs);
                 let sequence = ours.sequence.min(theirs.sequence);
                 Error { sequence, ..Error::new(Status::Mismatch, text) }
             }
             Fault::Garbled { link } => {
-                let rank = peers.rank_at((call.side)(link));
+                let rank = (call.rank)(link);
                 let text = format!("what {} sent is no call of this protocol", peers.name(rank));
                 told(Status::Internal, &call.header, &text).at_rank(rank)
             }
@@ -57,14 +63,14 @@ impl Group {
         self.health.failure().cloned().unwrap_or_else(destroyed)
     }
 
-    fn ended(&self, side: Side, error: &std::io::Error, call: &Running<'_>) -> Error {
-        match self.health.cause(side, &call.header, error) {
+    fn ended(&self, rank: usize, error: &std::io::Error, call: &Running<'_>) -> Error {
+        match self.health.cause(rank, &call.header, call.message.as_ref(), error) {
             None => self.destroyed(call),
             Some(Cause::Failed(first)) => first,
+            Some(Cause::Unreached(error)) => error,
             Some(Cause::Left(last)) => {
-                let peers = self.health.peers();
-                let rank = peers.rank_at(side);
-                let text = format!("{} has destroyed its group after call {last}", peers.name(rank));
+                let name = self.health.peers().name(rank);
+                let text = format!("{name} has destroyed its group after call {last}");
                 self.health.fail(told(Status::PeerLost, &call.header, &text).at_rank(rank))
             }
         }
@@ -86,6 +92,19 @@ impl Group {
         let waited = call.timeout.unwrap_or_default().as_millis();
         let text = format!("no progress for {waited} ms: {text}");
         Error { rank, ..told(Status::Timeout, &call.header, &text) }
+    }
+}
+
+/// A message whose link could not be made, in words that are the receiver's as well.
+fn unreached(error: Error, call: &Running<'_>) -> Error {
+    match &call.message {
+        // The receiver has the sender's words.
+        Some(message) if !message.sends => error,
+        _ => Error {
+            sequence: call.header.sequence,
+            text: told(error.status, &call.header, &error.text).text,
+            ..error
+        },
     }
 }
 

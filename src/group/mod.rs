@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::config::Config;
-use crate::bootstrap::{self, Door, Neighbour};
+use crate::bootstrap::{self, Door, Neighbour, Reach};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::{Link, TcpLink, linger};
 use crate::log;
@@ -40,6 +40,9 @@ pub struct Group {
     health: Arc<Health>,
     collectives: Collectives,
     messages: Messages,
+    /// None in a group of one.
+    reach: Option<Reach>,
+    connect_timeout: Option<Duration>,
     /// None in a group of one, and once destroyed.
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
@@ -52,19 +55,26 @@ impl Group {
         let size = config.entries.len();
         let mut peers = Peers { rank: config.rank, size, addresses: Vec::new() };
         let mut lanes: Vec<Box<dyn Link>> = Vec::new();
-        let (mut controls, mut messages) = (Vec::new(), Messages::default());
-        let mut door = None;
+        let (mut controls, mut messages) = (Vec::new(), Messages::new(size));
+        let (mut door, mut reach) = (None, None);
         let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
         if size > 1 {
-            let ring = bootstrap::form(config)?;
-            door = Some(ring.door);
+            let mut ring = bootstrap::form(config)?;
             let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
             peers.addresses = (0..size).map(|rank| left_of(rank).right_address).collect();
-            for neighbour in [ring.right, ring.left] {
-                let Neighbour { lanes: own, control, message_out, message_in, .. } = neighbour;
+            reach = Some(ring.door.reach(ring.group, peers.addresses.clone(), signals.bell()));
+            door = Some(ring.door);
+            // In a ring of two both lead to one rank: each sends on the edge to its right.
+            for (neighbour, is_right) in [(ring.right, true), (ring.left, false)] {
+                let Neighbour { rank, lanes: own, control, message_out, message_in, .. } = neighbour;
                 lanes.extend(own.into_iter().map(data_link));
                 controls.push(control);
-                messages.add(data_link(message_out), data_link(message_in));
+                let both = size > 2;
+                messages.add(
+                    rank,
+                    (both || is_right).then(|| data_link(message_out)),
+                    (both || !is_right).then(|| data_link(message_in)),
+                );
             }
             log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
         }
@@ -77,6 +87,8 @@ impl Group {
             health: Arc::new(health),
             collectives: Collectives::new(lanes),
             messages,
+            reach,
+            connect_timeout: config.connect_timeout,
             watcher: Mutex::default(),
         });
         group.set_timeout(config.timeout);
@@ -210,9 +222,7 @@ struct Watching {
 
 impl Duties for Watching {
     fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
-        let door = self.door.as_ref()?;
-        door.waits(entries);
-        door.next_wake()
+        self.door.as_ref()?.waits(entries)
     }
 
     fn look(&mut self, now: Instant) -> Option<Error> {
@@ -222,6 +232,7 @@ impl Duties for Watching {
     fn failed(&mut self) {
         self.door = None;
         if let Some(group) = self.group.upgrade() {
+            group.reach.iter().for_each(Reach::close);
             group.close_idle_links();
         }
     }

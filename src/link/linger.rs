@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Link;
 use crate::memory::Region;
-use crate::sys::{self, Interest, PollEntry};
+use crate::sys::{self, Interest};
 
 /// Ends the links' sending sides, and reads until the peers have ended theirs: closing a socket
 /// with unread input would reset it, and destroy what was sent on it.
@@ -28,8 +28,7 @@ pub fn linger(mut links: Vec<Box<dyn Link>>, at_most: Duration) {
             return;
         }
         let read = Interest { read: true, write: false };
-        let descriptors = links.iter().filter_map(|link| link.descriptor());
-        let mut entries: Vec<_> = descriptors.map(|descriptor| PollEntry::new(descriptor, read)).collect();
+        let mut entries: Vec<_> = links.iter().filter_map(|link| link.waits(read)).collect();
         if sys::poll(&mut entries, Some(left)).is_err() {
             return;
         }

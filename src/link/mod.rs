@@ -1,8 +1,12 @@
 //! A byte stream to one peer that never blocks.
 
+mod arrival;
+mod coming;
 mod linger;
 mod tcp;
 
+pub use arrival::Arrival;
+pub use coming::ComingLink;
 pub use linger::linger;
 pub use tcp::{TcpLink, close_at_once};
 
@@ -10,9 +14,9 @@ pub use tcp::{TcpLink, close_at_once};
 pub mod pair;
 
 use std::io;
-use std::os::fd::RawFd;
 
 use crate::memory::Region;
+use crate::sys::{Interest, PollEntry};
 
 /// What the engine needs of a way to a peer. Nothing blocks: 0 bytes means "not now", and the
 /// peer's end is an error (`UnexpectedEof`), given only once what came before it is consumed.
@@ -33,8 +37,8 @@ pub trait Link: Send {
     /// Stores what has arrived straight where it belongs, with one read or from the buffer.
     fn receive(&mut self, into: Region<'_>) -> io::Result<usize>;
 
-    /// What to poll; None if the link can't be waited for.
-    fn descriptor(&self) -> Option<RawFd>;
+    /// What to poll to learn that this may go on; None if the link can't be waited for.
+    fn waits(&self, interest: Interest) -> Option<PollEntry>;
 
     /// Tells the peer that nothing more comes.
     fn finish(&mut self);

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex};
 
 use super::Link;
 use crate::memory::Region;
+use crate::sys::{Interest, PollEntry};
 
 #[derive(Default)]
 struct Way {
@@ -86,7 +86,7 @@ impl Link for PairLink {
         Ok(bytes)
     }
 
-    fn descriptor(&self) -> Option<RawFd> {
+    fn waits(&self, _: Interest) -> Option<PollEntry> {
         None
     }
 

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use socket2::{SockAddr, Socket};
 
 use super::Link;
 use crate::memory::Region;
-use crate::sys::{self, fork};
+use crate::sys::{self, Interest, PollEntry, fork};
 
 /// What one read takes at most: small enough that an element is still in the second-level cache
 /// when it is reduced, large enough that the system call doesn't count.
@@ -126,8 +126,8 @@ impl Link for TcpLink {
         Ok(bytes)
     }
 
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.socket.as_raw_fd())
+    fn waits(&self, interest: Interest) -> Option<PollEntry> {
+        Some(PollEntry::new(self.socket.as_raw_fd(), interest))
     }
 
     fn finish(&mut self) {

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::control::Control;
@@ -12,10 +12,10 @@ use super::record::broken_link;
 use super::spread::Spread;
 use super::verdict::{Jury, Verdict};
 use crate::error::{Error, Status, os_words};
-use crate::link::TcpLink;
+use crate::link::{Arrival, TcpLink};
 use crate::log;
 use crate::sys::{Interest, PollEntry, Stop, Wake};
-use crate::wire::{CallHeader, Message, Traffic};
+use crate::wire::{CallHeader, Message, Traffic, Unreached};
 
 /// A rank waits this long for a record that comes before the one it has: two ranks that see one
 /// failure, or two failures of one moment, then end in one cause.
@@ -44,7 +44,7 @@ pub struct Health {
     announced: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
-    bell: Wake,
+    bell: Arc<Wake>,
 }
 
 /// Descriptors that a group needs besides its links. They are made before its ring forms, since
@@ -53,19 +53,26 @@ pub struct Signals {
     /// Ends running calls: raised by a failure that leaves them no hope, and by destroy.
     stop: Stop,
     /// Wakes the watcher.
-    bell: Wake,
+    bell: Arc<Wake>,
 }
 
 impl Signals {
     /// Neither has been given.
     pub fn new() -> io::Result<Signals> {
-        Ok(Signals { stop: Stop::new()?, bell: Wake::new()? })
+        Ok(Signals { stop: Stop::new()?, bell: Arc::new(Wake::new()?) })
+    }
+
+    /// What wakes the watcher.
+    pub fn bell(&self) -> Arc<Wake> {
+        self.bell.clone()
     }
 }
 
 struct State {
     spread: Spread,
     links: [Option<Control>; 2],
+    /// Messages whose links are to come.
+    expected: Vec<(Message, Weak<Arrival>)>,
     failing_since: Option<Instant>,
     closing: bool,
 }
@@ -76,6 +83,8 @@ pub enum Cause {
     Failed(Error),
     /// The peer has destroyed its group after this collective.
     Left(u64),
+    /// The sender gave the link up before it knew that this rank had it.
+    Unreached(Error),
 }
 
 impl Health {
@@ -92,7 +101,13 @@ impl Health {
             failing: AtomicBool::new(false),
             settled: OnceLock::new(),
             announced: AtomicBool::new(false),
-            state: Mutex::new(State { spread, links, failing_since: None, closing: false }),
+            state: Mutex::new(State {
+                spread,
+                links,
+                expected: Vec::new(),
+                failing_since: None,
+                closing: false,
+            }),
             changed: Condvar::new(),
             bell: signals.bell,
         })
@@ -160,7 +175,7 @@ impl Health {
     }
 
     fn read(&self, state: &mut State) {
-        let State { spread, links, .. } = state;
+        let State { spread, links, expected, .. } = state;
         for side in Side::BOTH {
             let Some(link) = &mut links[side as usize] else { continue };
             link.flush();
@@ -181,6 +196,11 @@ impl Health {
                     self.bell.wake();
                     break;
                 }
+            }
+        }
+        for (message, arrival) in expected {
+            if let (Some(error), Some(arrival)) = (spread.no_link(message), arrival.upgrade()) {
+                arrival.fail(error);
             }
         }
         self.publish(state);
@@ -255,10 +275,15 @@ impl Health {
         self.announce();
     }
 
-    /// Reads from the neighbour's control link why its data link has ended; None where this rank
+    /// Reads from the control links why the data link of this rank has ended; None where this rank
     /// destroys its group meanwhile.
-    pub fn cause(&self, side: Side, call: &CallHeader, error: &io::Error) -> Option<Cause> {
-        let rank = self.peers.rank_at(side);
+    pub fn cause(
+        &self,
+        rank: usize,
+        call: &CallHeader,
+        message: Option<&Message>,
+        error: &io::Error,
+    ) -> Option<Cause> {
         let deadline = Instant::now() + SETTLES;
         let mut state = self.state();
         loop {
@@ -266,6 +291,9 @@ impl Health {
             if state.failing_since.is_some() {
                 drop(state);
                 break;
+            }
+            if let Some(error) = message.and_then(|message| state.spread.never_comes(message)) {
+                return Some(Cause::Unreached(error));
             }
             if let Some(last) = state.spread.departed(rank) {
                 return Some(Cause::Left(last));
@@ -315,7 +343,50 @@ impl Health {
 
     /// A message has ended.
     pub fn end(&self, message: &Message) {
-        self.state().spread.end(message);
+        let mut state = self.state();
+        state.spread.end(message);
+        state.expected.retain(|(expected, _)| expected != message);
+    }
+
+    /// A message that has begun waits for its link, which may never come.
+    pub fn expect(&self, message: Message, arrival: &Arc<Arrival>) {
+        let mut state = self.state();
+        match state.spread.no_link(&message) {
+            Some(error) => arrival.fail(error),
+            None => state.expected.push((message, Arc::downgrade(arrival))),
+        }
+    }
+
+    /// Tells the receiver of a message of this rank's that it could not be sent.
+    pub fn tell_unreached(&self, message: &Message, error: &Error) {
+        let word = Unreached {
+            from: self.peers.rank as u32,
+            to: message.peer,
+            number: message.header.sequence,
+            os_error: error.os_error,
+            text: error.text.clone(),
+        };
+        self.act(|spread| spread.not_sent(word));
+    }
+
+    /// The sender's word that a message never comes, if it has been heard.
+    pub fn never_comes(&self, message: &Message) -> Option<Error> {
+        self.state().spread.never_comes(message)
+    }
+
+    /// The same, waited for: something else has come in the message's place.
+    pub fn await_never_comes(&self, message: &Message) -> Option<Error> {
+        let deadline = Instant::now() + SETTLES;
+        let mut state = self.state();
+        loop {
+            self.read(&mut state);
+            let word = state.spread.never_comes(message);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if word.is_some() || left.is_zero() || state.failing_since.is_some() || self.stop.is_raised() {
+                return word;
+            }
+            state = self.wait(state, left);
+        }
     }
 
     /// Asks every rank what it does, unless they were asked just now.

@@ -10,6 +10,7 @@ mod roll;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod unreached;
 mod verdict;
 
 pub use health::{Cause, Health, Signals};

@@ -8,9 +8,10 @@ use std::time::Instant;
 use super::peers::{Peers, Side};
 use super::record::{broken_link, checked, comes_before};
 use super::roll::Roll;
+use super::unreached::NotSent;
 use super::verdict::Jury;
 use crate::error::{Error, Status, os_words};
-use crate::wire::{CallHeader, Frame, Message, Presence, Traffic};
+use crate::wire::{CallHeader, Frame, Message, Presence, Traffic, Unreached};
 
 /// One rank's part in spreading the news.
 pub struct Spread {
@@ -21,6 +22,7 @@ pub struct Spread {
     /// By rank: the last collective of one that has destroyed its group.
     departed: Vec<Option<u64>>,
     presence: Presence,
+    not_sent: NotSent,
     roll: Roll,
     leaving: bool,
     /// What runs here needs a rank that has departed.
@@ -36,6 +38,7 @@ impl Spread {
             first: None,
             departed: vec![None; size],
             presence: Presence::default(),
+            not_sent: NotSent::default(),
             roll: Roll::new(size),
             leaving: false,
             deserted: false,
@@ -118,6 +121,12 @@ impl Spread {
             Frame::RollCall { round } => self.join_roll(*round, Some(side), now),
             Frame::Present { round, rank, presence } => {
                 if self.roll.note(*round, *rank as usize, presence.clone()) {
+                    self.pass_on(&frame, Some(side));
+                }
+            }
+            Frame::Unreached(word) => {
+                let size = self.peers.size as u32;
+                if word.from < size && word.to < size && self.not_sent.hear(word, ours) {
                     self.pass_on(&frame, Some(side));
                 }
             }
@@ -218,6 +227,37 @@ impl Spread {
         if let Some(i) = self.presence.messages.iter().position(|known| known == message) {
             self.presence.messages.remove(i);
         }
+    }
+
+    /// A message from this rank could not be sent.
+    pub fn not_sent(&mut self, word: Unreached) {
+        self.not_sent.hear(&word, self.peers.rank as u32);
+        self.pass_on(&Frame::Unreached(word), None);
+    }
+
+    /// Why a message from this rank's peer never comes, by the sender's word.
+    pub fn never_comes(&mut self, message: &Message) -> Option<Error> {
+        if message.sends {
+            return None;
+        }
+        let word = self.not_sent.find(message.peer, message.header.sequence)?;
+        let failed = Error::new(Status::ConnectFailed, word.text).at_rank(self.peers.rank);
+        Some(Error {
+            os_error: word.os_error,
+            sequence: word.number,
+            detected_by: Some(message.peer as usize),
+            ..failed
+        })
+    }
+
+    /// Why the link of a message will not come to stand: its sender's word, or its peer's goodbye.
+    pub fn no_link(&mut self, message: &Message) -> Option<Error> {
+        let peer = message.peer as usize;
+        self.never_comes(message).or_else(|| {
+            let last = self.departed(peer)?;
+            let text = format!("{} has destroyed its group after call {last}", self.peers.name(peer));
+            Some(Error::new(Status::PeerLost, text).at_rank(peer))
+        })
     }
 
     /// Fails a collective that a departed rank won't make.

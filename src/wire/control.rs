@@ -1,13 +1,17 @@
 //! What goes over a control link.
 
 use super::gossip::Member;
-use super::{CALL_HEADER, CallHeader, array_at, u16_at, u32_at};
+use super::{CALL_HEADER, CallHeader, Kind, array_at, u16_at, u32_at};
+use crate::dtype::Dtype;
 use crate::error::{Error, Status};
 
 /// No frame is longer; a text is cut to fit.
 pub const MAX_FRAME: usize = 2048;
-/// A [`Presence`] tells of so many messages at most: one each way with each neighbour.
-pub const MAX_MESSAGES: usize = 4;
+/// A [`Presence`] tells of so many messages at most, those that began first: one each way with 32 other ranks. Of
+/// more ranks it says that there are more.
+pub const MAX_MESSAGES: usize = 64;
+/// Bytes of the text of [`Frame::Unreached`].
+const MAX_REASON: usize = 512;
 
 const ENVELOPE: usize = 4;
 
@@ -28,6 +32,19 @@ pub enum Frame {
     Known(Member),
     /// While the ring forms: the rank knows all others, whose nonces make this group id.
     Confirmed { rank: u32, group: [u8; 16] },
+    /// The sender of this message could not make its link, and why.
+    Unreached(Unreached),
+}
+
+/// A message that its sender could not send, since no link to the receiver could be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreached {
+    pub from: u32,
+    pub to: u32,
+    /// The message's number in its pair.
+    pub number: u64,
+    pub os_error: i32,
+    pub text: String,
 }
 
 /// What a rank does, as it answers a roll call.
@@ -37,8 +54,10 @@ pub struct Presence {
     pub last: u64,
     /// The collective that runs here, and what of it has gone over the lanes.
     pub call: Option<(CallHeader, Traffic)>,
-    /// Messages that run here, at most [`MAX_MESSAGES`].
+    /// Messages that run here, in the order in which they began.
     pub messages: Vec<Message>,
+    /// Of a rank that answered: more messages run there than it had room to tell of.
+    pub has_more: bool,
 }
 
 /// Bytes of a call that this rank has sent and received: to and from the right, then the left.
@@ -70,6 +89,7 @@ const ROLL_CALL: u8 = 3;
 const PRESENT: u8 = 4;
 const KNOWN: u8 = 5;
 const CONFIRMED: u8 = 6;
+const UNREACHED: u8 = 7;
 
 impl Frame {
     /// The record of a failure as `rank` saw it, or as it was told.
@@ -116,6 +136,14 @@ impl Frame {
                 out.extend_from_slice(group);
                 CONFIRMED
             }
+            Frame::Unreached(Unreached { from, to, number, os_error, text }) => {
+                out.extend_from_slice(&number.to_le_bytes());
+                out.extend_from_slice(&from.to_le_bytes());
+                out.extend_from_slice(&to.to_le_bytes());
+                out.extend_from_slice(&os_error.to_le_bytes());
+                out.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(MAX_REASON)]);
+                UNREACHED
+            }
         };
         let whole = out.len() as u16;
         out[0..2].copy_from_slice(&whole.to_le_bytes());
@@ -130,7 +158,7 @@ impl Frame {
         }
         let whole = usize::from(u16_at(bytes, 0));
         let is_frame = (ENVELOPE..=MAX_FRAME).contains(&whole)
-            && bytes.get(2).is_none_or(|kind| (RECORD..=CONFIRMED).contains(kind))
+            && bytes.get(2).is_none_or(|kind| (RECORD..=UNREACHED).contains(kind))
             && bytes.get(3).is_none_or(|reserved| *reserved == 0);
         if !is_frame {
             return Err(NotAFrame);
@@ -167,40 +195,57 @@ impl Frame {
             CONFIRMED if has(20) => {
                 Some(Frame::Confirmed { rank: u32_at(bytes, 0), group: array_at(bytes, 4) })
             }
+            UNREACHED if (UNREACHED_FIXED..=UNREACHED_FIXED + MAX_REASON).contains(&bytes.len()) => {
+                Some(Frame::Unreached(Unreached {
+                    number: u64_at(bytes, 0),
+                    from: u32_at(bytes, 8),
+                    to: u32_at(bytes, 12),
+                    os_error: u32_at(bytes, 16) as i32,
+                    text: std::str::from_utf8(&bytes[UNREACHED_FIXED..]).ok()?.to_owned(),
+                }))
+            }
             _ => None,
         }
     }
 }
 
-/// Bytes before the call: the last number, whether there is a call, how many messages, what it awaits.
+/// Bytes before the text.
+const UNREACHED_FIXED: usize = 20;
+/// Bytes before the call: the last number, whether there is a call and more messages than fit, how many
+/// messages are told, what the call awaits.
 const PRESENCE_FIXED: usize = 12;
+const HAS_CALL: u8 = 1;
+const HAS_MORE: u8 = 2;
 const CALL: usize = CALL_HEADER + 32;
-const MESSAGE: usize = 8 + CALL_HEADER;
+/// The peer, whether it goes there, the type (255: none), the number, the count.
+const MESSAGE: usize = 24;
+const NO_DTYPE: u8 = 255;
 
 impl Presence {
     fn encode(&self, out: &mut Vec<u8>) {
         let messages = &self.messages[..self.messages.len().min(MAX_MESSAGES)];
         out.extend_from_slice(&self.last.to_le_bytes());
         let awaits = self.call.map_or([false; 2], |(_, traffic)| traffic.awaits).map(u8::from);
-        out.extend_from_slice(&[u8::from(self.call.is_some()), messages.len() as u8, awaits[0], awaits[1]]);
+        let has_more = self.has_more || messages.len() < self.messages.len();
+        let flags = HAS_CALL * u8::from(self.call.is_some()) + HAS_MORE * u8::from(has_more);
+        out.extend_from_slice(&[flags, messages.len() as u8, awaits[0], awaits[1]]);
         if let Some((header, traffic)) = &self.call {
             out.extend_from_slice(&header.encode());
             for bytes in traffic.sent.iter().chain(&traffic.received) {
                 out.extend_from_slice(&bytes.to_le_bytes());
             }
         }
-        for message in messages {
-            out.extend_from_slice(&message.peer.to_le_bytes());
-            out.extend_from_slice(&[u8::from(message.sends), 0, 0, 0]);
-            out.extend_from_slice(&message.header.encode());
-        }
+        messages.iter().for_each(|message| message.encode(out));
     }
 
     fn decode(bytes: &[u8]) -> Option<Presence> {
-        if bytes.len() < PRESENCE_FIXED || bytes[8] > 1 || usize::from(bytes[9]) > MAX_MESSAGES {
+        let fits = bytes.len() >= PRESENCE_FIXED
+            && bytes[8] <= HAS_CALL + HAS_MORE
+            && usize::from(bytes[9]) <= MAX_MESSAGES;
+        if !fits {
             return None;
         }
-        let (has_call, messages) = (usize::from(bytes[8]), usize::from(bytes[9]));
+        let (has_call, messages) = (usize::from(bytes[8] & HAS_CALL), usize::from(bytes[9]));
         if bytes.len() != PRESENCE_FIXED + has_call * CALL + messages * MESSAGE {
             return None;
         }
@@ -214,12 +259,33 @@ impl Presence {
                 Some((CallHeader::decode(&array_at(bytes, PRESENCE_FIXED))?, traffic))
             }
         };
-        let message = |bytes: &[u8]| {
-            let header = CallHeader::decode(&array_at(bytes, 8))?;
-            Some(Message { peer: u32_at(bytes, 0), sends: bytes[4] != 0, header })
-        };
-        let messages = bytes[PRESENCE_FIXED + has_call * CALL..].chunks_exact(MESSAGE).map(message);
-        Some(Presence { last: u64_at(bytes, 0), call, messages: messages.collect::<Option<_>>()? })
+        let messages = bytes[PRESENCE_FIXED + has_call * CALL..].chunks_exact(MESSAGE).map(Message::decode);
+        Some(Presence {
+            last: u64_at(bytes, 0),
+            call,
+            messages: messages.collect::<Option<_>>()?,
+            has_more: bytes[8] & HAS_MORE != 0,
+        })
+    }
+}
+
+impl Message {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.peer.to_le_bytes());
+        let dtype = self.header.dtype.map_or(NO_DTYPE, Dtype::number);
+        out.extend_from_slice(&[u8::from(self.sends), dtype, 0, 0]);
+        out.extend_from_slice(&self.header.sequence.to_le_bytes());
+        out.extend_from_slice(&self.header.count.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Message> {
+        let dtype = Dtype::from_number(bytes[5].into());
+        if dtype.is_none() && bytes[5] != NO_DTYPE {
+            return None;
+        }
+        let header = CallHeader::new(Kind::Message, u64_at(bytes, 8));
+        let header = CallHeader { dtype, count: u64_at(bytes, 16), ..header };
+        Some(Message { peer: u32_at(bytes, 0), sends: bytes[4] != 0, header })
     }
 }
 
@@ -237,14 +303,23 @@ mod tests {
         Frame::Record(Error { sequence: 1, os_error: 104, ..Error::new(Status::PeerLost, text).at_rank(2) })
     }
 
+    fn unreached(text: String) -> Unreached {
+        Unreached { from: 0, to: 2, number: 3, os_error: 111, text }
+    }
+
     fn presence(messages: usize, in_call: bool) -> Presence {
-        let header = |sequence| CallHeader { count: 5, ..CallHeader::new(Kind::AllReduce, sequence) };
-        let message = |i| Message { peer: i as u32, sends: i % 2 == 0, header: header(7 + i as u64) };
+        let header = |kind, sequence| CallHeader { count: 5, ..CallHeader::new(kind, sequence) };
+        let message = |i| {
+            let dtype = Dtype::ALL.get(i).copied();
+            let header = CallHeader { dtype, ..header(Kind::Message, 7 + i as u64) };
+            Message { peer: i as u32, sends: i % 2 == 0, header }
+        };
         let traffic = Traffic { sent: [1, 2], received: [3, u64::MAX], awaits: [false, true] };
         Presence {
             last: 16,
-            call: in_call.then(|| (header(17), traffic)),
+            call: in_call.then(|| (header(Kind::AllReduce, 17), traffic)),
             messages: (0..messages).map(message).collect(),
+            has_more: false,
         }
     }
 
@@ -255,6 +330,7 @@ mod tests {
             Frame::RollCall { round: 9 },
             Frame::Known(Member::default()),
             Frame::Confirmed { rank: 1, group: [7; 16] },
+            Frame::Unreached(unreached("rank 0 can't reach rank 2".into())),
         ];
         for (messages, in_call) in [(0, false), (0, true), (MAX_MESSAGES, true), (1, false)] {
             frames.push(Frame::Present { round: 9, rank: 4, presence: presence(messages, in_call) });
@@ -278,7 +354,7 @@ mod tests {
     #[test]
     fn a_wrong_envelope_is_told_as_soon_as_it_is_there() {
         let bytes = Frame::RollCall { round: 9 }.encode();
-        for (at, wrong) in [(1, 0xff), (2, 0), (2, CONFIRMED + 1), (3, 1)] {
+        for (at, wrong) in [(1, 0xff), (2, 0), (2, UNREACHED + 1), (3, 1)] {
             let mut bytes = bytes.clone();
             bytes[at] = wrong;
             assert_eq!(Frame::decode(&bytes[..at]), Ok(None), "before byte {at}");
@@ -291,10 +367,26 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_at_a_character() {
         let text = "ä".repeat(MAX_FRAME);
+        let told = Frame::Unreached(unreached(text.clone())).encode();
+        let cut = Frame::Unreached(unreached(text[..MAX_REASON].to_owned()));
+        assert_eq!(Frame::decode(&told), Ok(Some((cut, told.len()))));
         let bytes = record(text.clone()).encode();
         assert!(bytes.len() <= MAX_FRAME);
         let kept = text[..(MAX_FRAME - ENVELOPE - 24) / 2 * 2].to_owned();
         assert_eq!(Frame::decode(&bytes), Ok(Some((record(kept), bytes.len()))));
+    }
+
+    #[test]
+    fn a_rank_with_more_messages_than_fit_says_so() {
+        let many = presence(MAX_MESSAGES + 1, true);
+        let bytes = Frame::Present { round: 9, rank: 4, presence: many.clone() }.encode();
+        assert!(bytes.len() <= MAX_FRAME, "{}", bytes.len());
+        let Ok(Some((Frame::Present { presence, .. }, _))) = Frame::decode(&bytes) else { panic!() };
+        assert!(presence.has_more);
+        assert_eq!(presence.messages, many.messages[..MAX_MESSAGES]);
+        // Who passes it on doesn't lose that.
+        let bytes = Frame::Present { round: 9, rank: 4, presence: presence.clone() }.encode();
+        assert_eq!(Frame::decode(&bytes).unwrap().unwrap().0, Frame::Present { round: 9, rank: 4, presence });
     }
 
     proptest! {
@@ -304,14 +396,14 @@ mod tests {
             if bytes.len() >= ENVELOPE {
                 let whole = bytes.len() as u16;
                 bytes[0..2].copy_from_slice(&whole.to_le_bytes());
-                bytes[2] = bytes[2] % CONFIRMED + 1;
+                bytes[2] = bytes[2] % UNREACHED + 1;
                 bytes[3] = 0;
                 let _ = Frame::decode(&bytes);
             }
         }
 
         #[test]
-        fn a_changed_byte_makes_no_decoder_panic(which in 0..9_usize, at in 0..200_usize, byte: u8) {
+        fn a_changed_byte_makes_no_decoder_panic(which in 0..10_usize, at in 0..200_usize, byte: u8) {
             let mut bytes = frames()[which].encode();
             let at = at % bytes.len();
             bytes[at] = byte;

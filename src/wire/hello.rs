@@ -25,12 +25,14 @@ pub enum LinkKind {
     Lane = 1,
     /// Failure records and goodbyes.
     Control = 2,
-    /// Messages from the connector to the acceptor.
+    /// Messages from the connector to the acceptor; between ranks that are no neighbours made at first use.
     MessageOut = 3,
     /// Messages from the acceptor to the connector.
     MessageIn = 4,
     /// No link: a process that found its port taken tells the occupant which rank it is.
     Rival = 5,
+    /// Blocks of all_to_all, both ways between two ranks; the lower one connects.
+    Pair = 6,
 }
 
 /// What the acceptor of a link says to it.
@@ -51,6 +53,8 @@ pub enum Answer {
     Myself = 5,
     /// The acceptor's ring has formed already; its next run may be the connector's.
     Formed = 6,
+    /// The acceptor knows no such group, or not yet.
+    NotYet = 7,
 }
 
 /// What each side of a new link says of itself.
@@ -147,12 +151,12 @@ impl Hello {
 
 fn link_kind(number: u8) -> Option<LinkKind> {
     use LinkKind::*;
-    [Lane, Control, MessageOut, MessageIn, Rival].into_iter().find(|kind| *kind as u8 == number)
+    [Lane, Control, MessageOut, MessageIn, Rival, Pair].into_iter().find(|kind| *kind as u8 == number)
 }
 
 fn answer(number: u8) -> Option<Answer> {
     use Answer::*;
-    [None, Accepted, Differs, Taken, OtherJob, Myself, Formed]
+    [None, Accepted, Differs, Taken, OtherJob, Myself, Formed, NotYet]
         .into_iter()
         .find(|answer| *answer as u8 == number)
 }
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn a_wrong_byte_is_told_as_soon_as_it_is_there() {
         let bytes = hello(b"job".to_vec()).encode();
-        let places = [(0, 0), (7, 0), (14, 0), (14, 6), (15, 0), (15, 3), (16, 7), (17, 4), (22, 1), (23, 1)];
+        let places = [(0, 0), (7, 0), (14, 0), (14, 7), (15, 0), (15, 3), (16, 8), (17, 4), (22, 1), (23, 1)];
         for (at, wrong) in places {
             let mut bytes = bytes.clone();
             bytes[at] = wrong;

@@ -12,13 +12,13 @@
 //! | 12 | 2 | bytes of the whole hello |
 //! | 14 | 1 | link kind |
 //! | 15 | 1 | byte order of data: 1 little, 2 big |
-//! | 16 | 1 | answer (0 in the connector's hello) |
+//! | 16 | 1 | answer (0 in the connector's hello); of one to a group that isn't known here the rest counts for nothing |
 //! | 17 | 1 | bytes of the job id |
 //! | 18 | 2, 2 | lane, number of lanes |
 //! | 22 | 2 | reserved, 0 |
 //! | 24 | 4, 4, 4 | ring size, own rank, the other's rank |
 //! | 36 | 4 | flags: bit 31, the sender has a shared secret |
-//! | 40 | 16 | group id; 0 on the links that form the group |
+//! | 40 | 16 | group id; 0 on the links that form a group out of processes |
 //! | 56 | 16 | nonce, fresh at each create |
 //! | 72 | 0 to 255 | job id |
 //!
@@ -68,7 +68,7 @@ mod hello;
 mod opening;
 
 pub use call::{CALL_HEADER, CallHeader, Kind, Refused, digest};
-pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic};
+pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic, Unreached};
 pub use gossip::{Member, group_id};
 pub use hello::{Answer, HAS_SECRET, Hello, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
 pub use opening::{Guarded, MAC, NONCE, Opening, PROOF};
