@@ -25,8 +25,18 @@ fn after_includes() -> String {
 }
 
 /// The files that the header is made of, in its order.
-const SOURCES: [&str; 8] =
-    ["version", "types", "errors", "config", "group", "collectives", "messages", "log"];
+const SOURCES: [&str; 10] = [
+    "version",
+    "types",
+    "errors",
+    "config",
+    "group",
+    "collectives",
+    "collectives_v",
+    "messages",
+    "custom",
+    "log",
+];
 
 /// The header's text; None while the source doesn't parse, which rustc will explain better.
 fn header(root: &Path) -> Option<String> {

@@ -5,9 +5,13 @@
 //! have. So `received` is always the same buffer, and the array is as small as a step or far larger than the
 //! caches; `own` is the array itself (in place) or another one (apart). The copy moves what cannot be spared:
 //! from `received` into the array, or from the other array.
+//!
+//! Of wide accumulation the array holds the 16-bit values, own's or the result's. Partial sums are f32 in buffers
+//! that the cache has: the one that was received, into which a step goes in place, or another one. GB/s are those
+//! of the 16-bit values, so that they compare with those of sums that round at each step.
 
 use ring::dtype::{Dtype, Op};
-use ring::kernels::Reducer;
+use ring::kernels::{Reducer, WIDE_BYTES, WideReducer};
 use ring::memory::Region;
 use std::time::{Duration, Instant};
 
@@ -20,14 +24,51 @@ const ROUNDS: usize = 7;
 /// Read by any dtype, it is an ordinary number above 1: products don't end as slow subnormals.
 const FILL: u8 = 0x40;
 const RANKS: usize = 3;
-/// The longest name is "complex64 mean's division".
-const NAME_WIDTH: usize = 26;
+/// The longest name is "bfloat16 mean, wide finish".
+const NAME_WIDTH: usize = 27;
 
-/// One kernel: a step of a reduction, or the division that ends a mean.
+/// One kernel: a step of a reduction, the division that ends a mean, or one of wide accumulation.
 struct Subject {
     name: String,
-    reducer: Reducer,
-    divides: bool,
+    work: Work,
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    Step(Reducer),
+    Division(Reducer),
+    WideStart(WideReducer),
+    WideStep(WideReducer),
+    WideFinish(WideReducer),
+}
+
+impl Work {
+    /// Whether there is such a kernel in place, or apart.
+    fn is_measured(self, apart: bool) -> bool {
+        match self {
+            Work::Step(_) | Work::WideStep(_) => true,
+            Work::Division(_) => !apart,
+            Work::WideStart(_) | Work::WideFinish(_) => apart,
+        }
+    }
+
+    fn run(self, [dst, own, received]: [Region<'_>; 3], sum: Region<'_>, apart: bool) {
+        match self {
+            Work::Step(reducer) => reducer.reduce(dst, own, received),
+            Work::Division(reducer) => reducer.finish(dst, RANKS),
+            Work::WideStart(wide) => by_halves(own, |own| wide.start(sum, own, received.part(0, own.len()))),
+            Work::WideStep(wide) => {
+                by_halves(own, |own| wide.step(if apart { sum } else { received }, own, received));
+            }
+            Work::WideFinish(wide) => by_halves(dst, |dst| wide.finish(dst, sum, RANKS)),
+        }
+    }
+}
+
+/// So many 16-bit values at a time as have `STEP_BYTES` of f32.
+fn by_halves(values: Region<'_>, run: impl Fn(Region<'_>)) {
+    let half = STEP_BYTES / WIDE_BYTES * size_of::<u16>();
+    (0..values.len()).step_by(half).for_each(|at| run(values.part(at, half)));
 }
 
 /// Where own and the result lie.
@@ -56,7 +97,21 @@ fn subjects(words: &[String]) -> Vec<Subject> {
             };
             if let (Some(reducer), false) = (Reducer::new(dtype, op), same_as_another) {
                 let name = format!("{} {}", dtype.name(), op.name());
-                subjects.push(Subject { name, reducer, divides: op == Op::Mean });
+                subjects.push(match op {
+                    Op::Mean => Subject { name: format!("{name}'s division"), work: Work::Division(reducer) },
+                    _ => Subject { name, work: Work::Step(reducer) },
+                });
+            }
+            if let Some(wide) = WideReducer::new(dtype, op) {
+                let mut add = |part: &str, work| {
+                    let name = format!("{} {}, wide {part}", dtype.name(), op.name());
+                    subjects.push(Subject { name, work });
+                };
+                if op == Op::Sum {
+                    add("start", Work::WideStart(wide));
+                    add("step", Work::WideStep(wide));
+                }
+                add("finish", Work::WideFinish(wide));
             }
         }
     }
@@ -93,7 +148,8 @@ fn main() {
         std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let subjects = subjects(&words);
     let mut arrays = [vec![FILL; ARRAY_BYTES], vec![FILL; ARRAY_BYTES]];
-    let mut received = vec![FILL; STEP_BYTES];
+    let (mut received, mut sum) = (vec![FILL; STEP_BYTES], vec![FILL; STEP_BYTES]);
+    let sum = Region::from_slice(&mut sum);
 
     // By subject and layout, the rounds' seconds and their ratios to the copy.
     let mut seconds = vec![[const { Vec::new() }; LAYOUTS.len()]; subjects.len()];
@@ -102,18 +158,14 @@ fn main() {
     for _ in 0..ROUNDS {
         for (i, subject) in subjects.iter().enumerate() {
             for (j, &(_, layout)) in LAYOUTS.iter().enumerate() {
-                if subject.divides && layout.apart {
+                if !subject.work.is_measured(layout.apart) {
                     continue;
                 }
                 let copy = walk(layout, &mut arrays, &mut received, |[dst, own, received]| {
                     dst.copy_from(if layout.apart { own } else { received });
                 });
-                let reduction = walk(layout, &mut arrays, &mut received, |[dst, own, received]| {
-                    if subject.divides {
-                        subject.reducer.finish(dst, RANKS);
-                    } else {
-                        subject.reducer.reduce(dst, own, received);
-                    }
+                let reduction = walk(layout, &mut arrays, &mut received, |regions| {
+                    subject.work.run(regions, sum, layout.apart);
                 });
                 copies[j].push(copy.as_secs_f64());
                 seconds[i][j].push(reduction.as_secs_f64());
@@ -126,12 +178,16 @@ fn main() {
     print!("{:NAME_WIDTH$}", "GB/s (time/copy's)");
     LAYOUTS.iter().for_each(|(name, _)| print!("{name:>19}"));
     print!("\n{:NAME_WIDTH$}", "copy");
-    copies.into_iter().for_each(|copies| print!("{:12.1}       ", gigabytes(median(copies))));
+    for copies in copies {
+        // None where no kernel that was asked for has the layout.
+        match copies.is_empty() {
+            true => print!("{:>19}", "-"),
+            false => print!("{:12.1}       ", gigabytes(median(copies))),
+        }
+    }
     println!();
     for ((subject, seconds), ratios) in subjects.iter().zip(seconds).zip(ratios) {
-        let name =
-            if subject.divides { format!("{}'s division", subject.name) } else { subject.name.clone() };
-        print!("{name:NAME_WIDTH$}");
+        print!("{:NAME_WIDTH$}", subject.name);
         for (seconds, ratios) in seconds.into_iter().zip(ratios) {
             if seconds.is_empty() {
                 print!("{:>19}", "-");

@@ -26,10 +26,11 @@ endforeach()
 faults_program(stop)
 foreach(size 3 4 5 8)
   foreach(moment before during)
-    faults_test(stop_${moment}_n${size} stop 60 ${moment} ${size} 2000)
+    faults_test(stop_${moment}_n${size} stop 60 ${moment} ${size} 2000 all_reduce)
   endforeach()
+  faults_test(stop_message_n${size} stop 60 during ${size} 2000 message)
 endforeach()
-faults_test(stop_5_s stop 60 before 4 5000)
+faults_test(stop_5_s stop 60 before 4 5000 all_reduce)
 
 foreach(program absent waiting patience destroyed gone interrupted descriptors
         crossed beside slow_log)
@@ -39,7 +40,7 @@ endforeach()
 
 # Faults that other programs have among their cases, and that promise no times.
 set_tests_properties(mismatch_n2 mismatch_n3 mismatch_n4 mismatch_n8 forming rivals late secret configuration
-  destroy fork numbers PROPERTIES LABELS faults)
+  destroy fork numbers far_n4 far_n5 far_n8 unreached PROPERTIES LABELS faults)
 foreach(size RANGE 1 8)
   set_tests_properties(all_reduce_n${size}_c1 all_reduce_n${size}_c3 PROPERTIES LABELS faults)
 endforeach()

@@ -43,6 +43,13 @@
 #endif
 
 /**
+ * In the flags of ring_config_t: sums and means of float16 and bfloat16 are kept in float32 from the first
+ * addition to the last and rounded once, a mean after its division. Without it each addition rounds.
+ * Results are closer, and larger groups send more: partial sums are 4 bytes an element in place of 2.
+ */
+#define RING_FLAG_WIDE_ACCUMULATION 1
+
+/**
  * What a call returns. Numbers are never reused.
  */
 enum ring_status
@@ -483,7 +490,7 @@ typedef struct ring_config {
    */
   ring_transport_t transport;
   /**
-   * 0; unknown bits are refused.
+   * 0 or RING_FLAG_WIDE_ACCUMULATION, alike on all ranks; unknown bits are refused.
    */
   uint32_t flags;
   /**
@@ -504,6 +511,15 @@ typedef struct ring_config {
  * What a group is made of.
  */
 typedef struct ring_config ring_config_t;
+
+/**
+ * Reduces count elements of the host program's own: acc[i] = acc[i] op in[i], where acc holds this rank's
+ * values and in those received. op is associative and commutative. Runs on the thread that made the call,
+ * never concurrently within a call, on any number of whole elements; acc and in don't overlap and are
+ * aligned to min(16, the largest power of two that divides element_bytes). user_data is the call's. It must
+ * not unwind or longjmp; calls on groups from inside it give RING_STATUS_INVALID_STATE.
+ */
+typedef void (*ring_reduce_fn)(void *acc, const void *input, size_t count, void *user_data);
 
 /**
  * A log level: one of enum ring_log_level.
@@ -700,6 +716,23 @@ ring_status_t ring_all_reduce(ring_group_t *group,
                               ring_op_t op);
 
 /**
+ * Reduces the ranks' arrays and gives each rank its part of the result: size * recv_count elements at
+ * send, alike on all ranks, of which rank r gets, reduced, those from element r * recv_count on, at recv.
+ * In place is recv == this rank's part of send, and only that part is written; no other overlap is
+ * allowed. The bits depend on the data, the number of ranks and recv_count alone. Blocks as
+ * ring_all_reduce does.
+ *
+ * The statuses of ring_all_reduce.
+ */
+RING_NODISCARD
+ring_status_t ring_reduce_scatter(ring_group_t *group,
+                                  const void *send,
+                                  void *recv,
+                                  size_t recv_count,
+                                  ring_dtype_t dtype,
+                                  ring_op_t op);
+
+/**
  * Gathers the ranks' arrays: send_count elements at send, alike on all ranks, go to every rank's
  * recv, rank r's at element r * send_count of size * send_count. In place is send == this rank's
  * part of recv; no other overlap is allowed. Blocks as ring_all_reduce does.
@@ -714,6 +747,87 @@ ring_status_t ring_all_gather(ring_group_t *group,
                               ring_dtype_t dtype);
 
 /**
+ * Gives every rank the root's array: count elements at buf, which are read on rank root and written on
+ * all others. Blocks until this rank has the array and has handed it on; the root may return before the
+ * last rank has called. After a failure the contents of buf are unspecified, but on the root.
+ *
+ * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also where
+ * root isn't a rank of the group. A call that differs from another rank's is RING_STATUS_MISMATCH at the
+ * latest in this rank's next collective.
+ */
+RING_NODISCARD
+ring_status_t ring_broadcast(ring_group_t *group,
+                             void *buf,
+                             size_t count,
+                             ring_dtype_t dtype,
+                             int32_t root);
+
+/**
+ * Reduces the ranks' arrays and gives rank root the result: count elements at send, on the root count at
+ * recv. Elsewhere recv is ignored and may be NULL. In place is send == recv on the root; no other overlap is
+ * allowed. The bits depend on the data, the number of ranks, count and root alone. Blocks until this rank
+ * has its result or has handed on what the root needs.
+ *
+ * The statuses of ring_all_reduce; RING_STATUS_INVALID_ARGUMENT also where root isn't a rank of the
+ * group. A mismatch comes as in ring_broadcast.
+ */
+RING_NODISCARD
+ring_status_t ring_reduce(ring_group_t *group,
+                          const void *send,
+                          void *recv,
+                          size_t count,
+                          ring_dtype_t dtype,
+                          ring_op_t op,
+                          int32_t root);
+
+/**
+ * Gathers the ranks' arrays on rank root: send_count elements at send, alike on all ranks, rank r's at
+ * element r * send_count of the root's recv, which holds size * send_count. Elsewhere recv is ignored and
+ * may be NULL. In place is send == the root's own part of recv, on the root; no other overlap is allowed.
+ * Blocks as ring_reduce does.
+ *
+ * The statuses of ring_broadcast.
+ */
+RING_NODISCARD
+ring_status_t ring_gather(ring_group_t *group,
+                          const void *send,
+                          void *recv,
+                          size_t send_count,
+                          ring_dtype_t dtype,
+                          int32_t root);
+
+/**
+ * Gives each rank its part of the root's array: recv_count elements at recv, alike on all ranks, rank r's
+ * from element r * recv_count of the root's send, which holds size * recv_count. Elsewhere send is ignored
+ * and may be NULL. In place is recv == the root's own part of send, on the root; no other overlap is
+ * allowed. Blocks until this rank has its part and has handed on those of others.
+ *
+ * The statuses of ring_broadcast.
+ */
+RING_NODISCARD
+ring_status_t ring_scatter(ring_group_t *group,
+                           const void *send,
+                           void *recv,
+                           size_t recv_count,
+                           ring_dtype_t dtype,
+                           int32_t root);
+
+/**
+ * Sends a block of count elements to every rank and receives one from each: the block at element
+ * d * count of send goes to rank d, and that of rank s arrives at element s * count of recv. Both hold
+ * size * count elements, count is alike on all ranks, and the own block is copied. There is no form in
+ * place, and no overlap is allowed. Blocks until this rank has its blocks and its own have left.
+ *
+ * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
+ */
+RING_NODISCARD
+ring_status_t ring_all_to_all(ring_group_t *group,
+                              const void *send,
+                              void *recv,
+                              size_t count,
+                              ring_dtype_t dtype);
+
+/**
  * Returns when every rank of the group has called it.
  *
  * The statuses of ring_all_reduce.
@@ -721,13 +835,75 @@ ring_status_t ring_all_gather(ring_group_t *group,
 RING_NODISCARD ring_status_t ring_barrier(ring_group_t *group);
 
 /**
- * Sends count elements at buf to rank dst, a neighbour in this build. It may return before the peer
+ * As ring_all_gather, with parts of different lengths: recv_counts has an entry for each rank, alike on all
+ * ranks; send_count elements at send are this rank's, as many as recv_counts[rank]. Rank r's arrive at
+ * element recv_displs[r] of recv; recv_displs may differ between ranks, and NULL packs the parts in the order
+ * of ranks. Parts don't overlap each other, and what lies between them stays as it is. The arrays are read
+ * before the call returns. In place is send == this rank's part of recv; no other overlap is allowed.
+ *
+ * The statuses of ring_all_gather; RING_STATUS_INVALID_ARGUMENT also where recv_counts is NULL, send_count
+ * isn't recv_counts[rank], or parts of recv overlap. recv_counts that differ between ranks are a mismatch,
+ * which comes as in ring_broadcast.
+ */
+RING_NODISCARD
+ring_status_t ring_all_gather_v(ring_group_t *group,
+                                const void *send,
+                                size_t send_count,
+                                void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs,
+                                ring_dtype_t dtype);
+
+/**
+ * As ring_reduce_scatter, with parts of different lengths: recv_counts has an entry for each rank, alike on
+ * all ranks. send holds the parts of all ranks packed in their order; this rank's, recv_counts[rank]
+ * elements, arrives reduced at recv. The array is read before the call returns. In place is recv == this
+ * rank's part of send, and only that part is written; no other overlap is allowed.
+ *
+ * The statuses of ring_reduce_scatter; RING_STATUS_INVALID_ARGUMENT also where recv_counts is NULL.
+ * recv_counts that differ between ranks are a mismatch, which comes as in ring_broadcast.
+ */
+RING_NODISCARD
+ring_status_t ring_reduce_scatter_v(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    const size_t *recv_counts,
+                                    ring_dtype_t dtype,
+                                    ring_op_t op);
+
+/**
+ * As ring_all_to_all, with blocks of different lengths: send_counts[d] elements from element send_displs[d]
+ * of send on go to rank d, and recv_counts[s] elements of rank s arrive at element recv_displs[s] of recv.
+ * send_counts[d] must equal rank d's recv_counts of this rank. NULL displacements pack the blocks in the
+ * order of ranks. Blocks of recv don't overlap each other, and what lies between them stays as it is. The
+ * arrays are read before the call returns. There is no form in place, and no overlap is allowed.
+ *
+ * The statuses of ring_all_to_all; RING_STATUS_INVALID_ARGUMENT also where an array of counts is NULL, this
+ * rank's counts for itself differ, or blocks of recv overlap. Counts of two ranks that differ are a
+ * mismatch, which comes as in ring_broadcast.
+ */
+RING_NODISCARD
+ring_status_t ring_all_to_all_v(ring_group_t *group,
+                                const void *send,
+                                const size_t *send_counts,
+                                const size_t *send_displs,
+                                void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs,
+                                ring_dtype_t dtype);
+
+/**
+ * Sends count elements at buf to rank dst, any other rank. It may return before the peer
  * has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
- * another arrive in the order of the calls; they are independent of collectives.
+ * another arrive in the order of the calls; they are independent of collectives. The first one to a
+ * rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
+ * neighbour reached it; no rank has to be in a call for this.
  *
  * Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
- * isn't another rank of the group), RING_STATUS_UNSUPPORTED (dst isn't a neighbour),
- * RING_STATUS_INVALID_STATE. Sticky: as in ring_all_reduce.
+ * isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't
+ * be reached: its address refuses for a second, or is silent for the shorter of connect_timeout_ms and
+ * half of the group's timeout; the text names it and says why. The ring_recv of this message returns
+ * the same at dst, and the next ring_send tries anew). Sticky: as in ring_all_reduce.
  */
 RING_NODISCARD
 ring_status_t ring_send(ring_group_t *group,
@@ -737,11 +913,11 @@ ring_status_t ring_send(ring_group_t *group,
                         int32_t dst);
 
 /**
- * Receives the next message of rank src, a neighbour in this build: count elements of dtype at buf.
+ * Receives the next message of rank src, any other rank: count elements of dtype at buf.
  * Blocks until it is there. A message of another count or type is RING_STATUS_MISMATCH, and
  * nothing of it is stored.
  *
- * The statuses of ring_send.
+ * The statuses of ring_send; RING_STATUS_CONNECT_FAILED if src could not reach this rank with the message.
  */
 RING_NODISCARD
 ring_status_t ring_recv(ring_group_t *group,
@@ -754,7 +930,7 @@ ring_status_t ring_recv(ring_group_t *group,
  * Sends and receives at the same time, as two ranks that send to each other must: send_count
  * elements at send to rank dst, recv_count at recv from rank src, both of dtype. The buffers don't
  * overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
- * must be equal.
+ * must be equal. Where one half gets RING_STATUS_CONNECT_FAILED the other is done all the same.
  *
  * The statuses of ring_send.
  */
@@ -767,6 +943,38 @@ ring_status_t ring_send_recv(ring_group_t *group,
                              size_t recv_count,
                              int32_t src,
                              ring_dtype_t dtype);
+
+/**
+ * As ring_all_reduce, of count elements of element_bytes bytes each, reduced by fn with user_data. In a
+ * group of one fn isn't called.
+ *
+ * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also where
+ * element_bytes is 0 or fn NULL. A mismatch comes as in ring_broadcast.
+ */
+RING_NODISCARD
+ring_status_t ring_all_reduce_custom(ring_group_t *group,
+                                     const void *send,
+                                     void *recv,
+                                     size_t count,
+                                     size_t element_bytes,
+                                     ring_reduce_fn fn,
+                                     void *user_data);
+
+/**
+ * As ring_reduce_scatter_v, of elements of element_bytes bytes each, reduced by fn with user_data. In a
+ * group of one fn isn't called.
+ *
+ * The statuses of ring_reduce_scatter_v but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also
+ * where element_bytes is 0 or fn NULL.
+ */
+RING_NODISCARD
+ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,
+                                           const void *send,
+                                           void *recv,
+                                           const size_t *recv_counts,
+                                           size_t element_bytes,
+                                           ring_reduce_fn fn,
+                                           void *user_data);
 
 /**
  * Sends log lines of max_level and below (more serious) to log from now on, for the whole process;

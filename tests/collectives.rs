@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{all_gather, all_reduce, bytes, configurations, ring};
+use common::{all_gather, all_reduce, barrier, bytes, configurations, ring, run};
 use ring::dtype::{Dtype, Op};
+use ring::group::Call;
 
 /// Counts around the number of ranks, the flood's limit, the two parts' limit, the buffers and the
 /// limit of the flood in a ring of two.
@@ -22,20 +23,14 @@ fn sums_are_exact_on_every_rank() {
                     let mine: Vec<f32> = (0..count).map(|i| value(group.rank(), i)).collect();
                     let mut send = bytes(&mine, f32::to_ne_bytes);
                     let mut recv = vec![0xAA; send.len()];
-                    group.all_reduce(Ok(all_reduce(&mut send, &mut recv, Dtype::Float32, Op::Sum))).unwrap();
+                    run(group, all_reduce(&mut send, &mut recv, Dtype::Float32, Op::Sum)).unwrap();
                     let all = |i| (0..size).map(|rank| value(rank, i)).sum::<f32>();
                     let right = bytes(&(0..count).map(all).collect::<Vec<_>>(), f32::to_ne_bytes);
                     assert!(recv == right, "size {size}, {connections} connections, count {count}");
                     assert!(send == bytes(&mine, f32::to_ne_bytes), "the input was written");
                     let whole = ring::memory::Region::from_slice(&mut send);
-                    let in_place = ring::group::AllReduce {
-                        send: whole,
-                        recv: whole,
-                        count,
-                        dtype: Dtype::Float32,
-                        op: Op::Sum,
-                    };
-                    group.all_reduce(Ok(in_place)).unwrap();
+                    let in_place = all_reduce(&mut [], &mut recv, Dtype::Float32, Op::Sum);
+                    run(group, Call { send: whole, recv: whole, ..in_place }).unwrap();
                     assert!(send == right, "in place: size {size}, count {count}");
                 }
             });
@@ -52,11 +47,11 @@ fn blocks_are_gathered_in_rank_order() {
                     let mine = |rank: usize| (0..count).map(|i| (rank * 31 + i) as u16).collect::<Vec<_>>();
                     let mut send = bytes(&mine(group.rank()), u16::to_ne_bytes);
                     let mut recv = vec![0xAA; send.len() * size];
-                    group.all_gather(Ok(all_gather(&mut send, &mut recv, Dtype::Uint16))).unwrap();
+                    run(group, all_gather(&mut send, &mut recv, Dtype::Uint16)).unwrap();
                     let right: Vec<u8> =
                         (0..size).flat_map(|rank| bytes(&mine(rank), u16::to_ne_bytes)).collect();
                     assert!(recv == right, "size {size}, {connections} connections, count {count}");
-                    group.barrier().unwrap();
+                    barrier(group).unwrap();
                 }
             });
         }

@@ -280,14 +280,16 @@ fn spoilt(target: &'static str) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn any_header() -> impl Strategy<Value = CallHeader> {
-    let kinds = select(&[Kind::AllReduce, Kind::AllGather, Kind::Barrier, Kind::Message][..]);
+    let kinds = select(Kind::ALL);
     let numbers = (any::<u8>(), any::<u64>(), any::<u64>(), any::<u64>(), any::<i32>());
     let dtype = prop::option::of(select(Dtype::ALL));
     let op = prop::option::of(select(Op::ALL));
     let refused = (any::<u64>(), any::<i32>()).prop_map(|(sequence, status)| Refused { sequence, status });
     (kinds, dtype, op, numbers, refused).prop_map(|(kind, dtype, op, numbers, refused)| {
-        let (algorithm, sequence, count, digest, root) = numbers;
-        CallHeader { kind, algorithm, dtype, op, sequence, count, digest, root, refused }
+        let (algorithm, sequence, count, digest, number) = numbers;
+        // One place holds either.
+        let (root, element) = if kind.is_custom() { (-1, number as u32) } else { (number, 0) };
+        CallHeader { kind, algorithm, dtype, op, sequence, count, digest, root, element, refused }
     })
 }
 

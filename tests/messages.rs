@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{bytes, configurations, message, ring};
+use common::{barrier, bytes, configurations, message, ring};
 use ring::bootstrap::secret::Secret;
 use ring::dtype::Dtype;
 use ring::group::Group;
@@ -59,7 +59,7 @@ fn every_ordered_pair_has_a_way_of_its_own() {
             ring(&configs, |group| {
                 for late_sender in [false, true] {
                     for (from, to) in (0..size).flat_map(|from| (0..size).map(move |to| (from, to))) {
-                        group.barrier().unwrap();
+                        barrier(group).unwrap();
                         if from == to {
                             continue;
                         }
@@ -92,7 +92,7 @@ fn ways_do_not_wait_for_each_other() {
             for peer in peers() {
                 scope.spawn(move || COUNTS.into_iter().for_each(|count| receive(group, peer, count)));
             }
-            (0..20).for_each(|_| group.barrier().unwrap());
+            (0..20).for_each(|_| barrier(group).unwrap());
             for peer in peers() {
                 scope.spawn(move || COUNTS.into_iter().for_each(|count| send(group, peer, count)));
             }

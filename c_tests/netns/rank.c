@@ -5,7 +5,8 @@
  *   rank BEHAVIOUR RANK HOSTS [NAME=VALUE...]  joins the ring, behaves, and exits with 0 if all was as it must be
  *
  * A report is one line: "ready" when the fault may come, "failed TIME STATUS RANK TEXT" for a group's
- * failure, "unformed SECONDS STATUS TEXT" for a ring that didn't form, "done SECONDS". */
+ * failure, "unformed SECONDS STATUS TEXT" for a ring that didn't form, "unsent SECONDS TEXT" for a message whose
+ * ends can't reach each other, "done SECONDS". */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -206,12 +207,38 @@ static void last_gather(const struct task *task) {
   free(all);
 }
 
+/* Rank 0 can't reach rank 2, which has no other effect. */
+static void far(const struct task *task) {
+  ring_group_t *group = enter(task);
+  uint32_t *array = make_array(task->count);
+  int peer = (task->rank + 2) % 4;
+  OK(ring_barrier(group));
+  double start = seconds();
+  if (task->rank % 2 == 0) {
+    EXPECT(RING_STATUS_CONNECT_FAILED, task->rank == 0
+                                           ? ring_send(group, array, task->count, RING_DTYPE_UINT32, peer)
+                                           : ring_recv(group, array, task->count, RING_DTYPE_UINT32, peer));
+    printf("unsent %.3f %s\n", seconds() - start, last_error());
+  } else {
+    fill(array, task->count, (uint32_t)task->rank, 0);
+    OK(ring_send(group, array, task->count, RING_DTYPE_UINT32, peer));
+    OK(ring_recv(group, array, task->count, RING_DTYPE_UINT32, peer));
+    check(array, task->count, (uint32_t)peer, 0);
+  }
+  for (int round = 0; round < task->rounds; round++) OK(reduce(group, array, task->count, round));
+  ring_failure_t failure = {.struct_size = sizeof failure};
+  OK(ring_group_failure(group, &failure));
+  CHECK(failure.status == RING_STATUS_OK, "%s", group_error(group));
+  ring_group_destroy(group);
+  free(array);
+}
+
 static const struct {
   const char *name;
   void (*run)(const struct task *);
 } behaviours[] = {{"sums", sums}, {"busy", busy},           {"idle", idle},
                   {"late", late}, {"unformed", unformed}, {"last_message", last_message},
-                  {"last_gather", last_gather}};
+                  {"last_gather", last_gather}, {"far", far}};
 
 int main(int arguments, char **argument) {
   if (arguments == 2 && strcmp(argument[1], "now") == 0) {

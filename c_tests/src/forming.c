@@ -35,6 +35,16 @@ static void own_hostfiles(int rank, int size, const char *hosts, void *data) {
   plain(rank, size, text, NULL);
 }
 
+static void wide(int rank, int size, const char *hosts, void *data) {
+  ring_config_t config = make_config(rank, hosts, 1);
+  ring_group_t *group;
+  (void)size, (void)data;
+  config.flags = RING_FLAG_WIDE_ACCUMULATION;
+  OK(ring_group_create(&config, &group));
+  sum_is_right(group);
+  ring_group_destroy(group);
+}
+
 static ring_status_t try_join(ring_config_t config) {
   ring_group_t *group = NULL;
   ring_status_t status = ring_group_create(&config, &group);
@@ -80,6 +90,7 @@ static void port_is_taken(void) {
 struct claim {
   int size, connections;
   const char *job, *part;
+  uint32_t flags;
 };
 
 static void disagreeing(int rank, int size, const char *hosts, void *data) {
@@ -99,11 +110,16 @@ static void disagreeing(int rank, int size, const char *hosts, void *data) {
     }
     config.connections = (uint32_t)claim->connections;
     if (claim->job) config.job_id = claim->job;
+    config.flags = claim->flags;
   }
   double start = seconds();
   EXPECT(RING_STATUS_CONNECT_FAILED, try_join(config));
   const char *text = last_error();
   if (claim->part) CHECK(strstr(text, claim->part), "rank %d: %s", rank, text);
+  if (claim->flags) {
+    const char *part = rank == 0 ? "wide accumulation is on there, off here" : "wide accumulation is off there, on here";
+    CHECK(strstr(text, part), "rank %d: %s", rank, text);
+  }
   if (!claim->size && !claim->job) CHECK(seconds() - start < 1, "rank %d took %f s", rank, seconds() - start);
   free(longer);
 }
@@ -142,6 +158,9 @@ int main(void) {
   hosts = make_hosts(5, 1);
   run_ranks(5, hosts, plain, &three, 20, 0);
   free(hosts);
+  hosts = make_hosts(3, 1);
+  run_ranks(3, hosts, wide, NULL, 20, 0);
+  free(hosts);
 
   int ports[8];
   for (int i = 0; i < 8; i++) ports[i] = free_port();
@@ -161,11 +180,12 @@ int main(void) {
   port_is_taken();
 
   const struct claim claims[] = {
-      {1, 1, NULL, NULL},
-      {0, 3, NULL, "number of connections"},
-      {0, 1, "other", "of another job"},
+      {1, 1, NULL, NULL, 0},
+      {0, 3, NULL, "number of connections", 0},
+      {0, 1, "other", "of another job", 0},
+      {0, 1, NULL, "disagrees", RING_FLAG_WIDE_ACCUMULATION},
   };
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 4; i++) {
     hosts = make_hosts(2, 1);
     /* The size needs a flat list to be lengthened. */
     if (claims[i].size) {

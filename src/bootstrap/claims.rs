@@ -5,7 +5,7 @@ use crate::bootstrap::handshake::{Acceptor, Connector};
 use crate::bootstrap::secret::Secret;
 use crate::error::{Error, Result, Status, os_words};
 use crate::sys;
-use crate::wire::{Answer, HAS_SECRET, Hello, LinkKind, NONCE, VERSION};
+use crate::wire::{Answer, HAS_SECRET, Hello, IS_WIDE, LinkKind, NONCE, VERSION};
 
 /// Names one of the links of an edge: its kind and its lane.
 pub type LinkName = (LinkKind, u16);
@@ -16,6 +16,7 @@ pub struct Claims {
     rank: usize,
     size: usize,
     lanes: usize,
+    wide: bool,
     job_id: Vec<u8>,
     /// Zeroes while the group of processes forms.
     group: [u8; 16],
@@ -29,6 +30,7 @@ impl Claims {
             rank: config.rank,
             size: config.entries.len(),
             lanes: config.entries[config.rank].len() * config.connections,
+            wide: config.wide,
             job_id: config.job_id.clone(),
             group: [0; 16],
             nonce,
@@ -80,11 +82,16 @@ impl Claims {
             size: self.size as u32,
             from: self.rank as u32,
             to: peer as u32,
-            flags: if self.secret.is_some() { HAS_SECRET } else { 0 },
+            flags: self.flags(),
             group: self.group,
             nonce: self.nonce,
             job_id: self.job_id.clone(),
         }
+    }
+
+    fn flags(&self) -> u32 {
+        let secret = if self.secret.is_some() { HAS_SECRET } else { 0 };
+        secret | if self.wide { IS_WIDE } else { 0 }
     }
 
     /// The connector's side of a handshake for this link to `peer`.
@@ -155,7 +162,10 @@ impl Claims {
             ours.lanes.to_string(),
         );
         compare("the byte order", order(theirs.little_endian), order(ours.little_endian));
-        compare("the set of flags", theirs.flags.to_string(), ours.flags.to_string());
+        let wide = |hello: &Hello| if hello.flags & IS_WIDE != 0 { "on" } else { "off" }.to_owned();
+        compare("wide accumulation", wide(theirs), wide(&ours));
+        let others = |hello: &Hello| format!("{:#x}", hello.flags & !IS_WIDE);
+        compare("the set of other flags", others(theirs), others(&ours));
         compare("the group", hex(&theirs.group), hex(&ours.group));
         if theirs.lane >= ours.lanes {
             compare("a lane", theirs.lane.to_string(), format!("below {}", ours.lanes));
@@ -189,6 +199,7 @@ impl Claims {
             rank,
             size: 4,
             lanes: 3,
+            wide: false,
             job_id: b"a".to_vec(),
             group: [0; 16],
             nonce: [rank as u8; 16],
@@ -210,14 +221,15 @@ mod tests {
         let good = claims(2).hello(1, (LinkKind::Lane, 2), Answer::None);
         assert_eq!(claims(1).differences(2, &good), None);
         type Change = fn(&mut Hello);
-        let changes: [(&str, Change); 9] = [
+        let changes: [(&str, Change); 10] = [
             ("version is 2 to 3 there, 1 here", |h| h.versions = (2, 3)),
             ("size is 5 there, 4 here", |h| h.size = 5),
             ("peer's rank is 3 there, 2 here", |h| h.from = 3),
             ("number is 0 there, 1 here", |h| h.to = 0),
             ("addresses) is 1 there, 3 here", |h| h.lanes = 1),
             ("big-endian there", |h| h.little_endian = !h.little_endian),
-            ("flags is 1 there", |h| h.flags = 1),
+            ("wide accumulation is on there, off here", |h| h.flags |= IS_WIDE),
+            ("other flags is 0x2 there, 0x0 here", |h| h.flags = 2),
             ("the group is 01", |h| h.group = [1; 16]),
             ("a lane is 3 there, below 3 here", |h| h.lane = 3),
         ];
@@ -228,6 +240,10 @@ mod tests {
             assert!(found.contains(text), "{found} lacks {text}");
         }
         assert!(claims(1).same_job(&good));
+        let wide = |rank| Claims { wide: true, ..claims(rank) };
+        assert_eq!(wide(1).differences(2, &wide(2).hello(1, (LinkKind::Lane, 2), Answer::None)), None);
+        let text = wide(1).differences(2, &good);
+        assert_eq!(text.as_deref(), Some("wide accumulation is off there, on here"));
     }
 
     #[test]

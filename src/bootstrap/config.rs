@@ -14,6 +14,8 @@ use crate::wire::MAX_JOB_ID;
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Without `timeout_ms`: longer than what ranks differ by in computing between two calls.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+/// In `flags`: 16-bit floats are summed in f32 along the ring and rounded once.
+pub const WIDE_ACCUMULATION: u32 = 1;
 /// Connections per neighbour and address.
 const MAX_CONNECTIONS: u32 = 64;
 
@@ -138,6 +140,8 @@ pub struct Config {
     pub timeout: Option<Duration>,
     /// Connections per neighbour and address.
     pub connections: usize,
+    /// Sums and means of 16-bit floats are kept in f32 until the end of a chain.
+    pub wide: bool,
 }
 
 /// A timeout as ring.h gives it: 0 is the default, UINT32_MAX none.
@@ -242,6 +246,7 @@ impl Settings {
             connect_timeout: timeout_from_ms(self.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
             timeout: timeout_from_ms(self.timeout_ms, DEFAULT_TIMEOUT),
             connections: self.connections.max(1) as usize,
+            wide: self.flags & WIDE_ACCUMULATION != 0,
         })
     }
 
@@ -277,7 +282,7 @@ impl Settings {
         if !(0..=2).contains(&self.transport) {
             return Err(invalid(format!("transport is {}, which is no ring_transport_t", self.transport)));
         }
-        if self.flags & !1 != 0 {
+        if self.flags & !WIDE_ACCUMULATION != 0 {
             return Err(invalid(format!("flags is {:#x}, which has unknown bits", self.flags)));
         }
         if self.reserved != 0 {
@@ -292,7 +297,6 @@ impl Settings {
             (self.rendezvous.is_some(), "rendezvous"),
             (self.wire != 0, "wire RING_WIRE_MLX"),
             (self.transport == 2, "transport RING_TRANSPORT_SHM"),
-            (self.flags != 0, "flags"),
             (self.trace_dir.is_some(), "trace_dir"),
             (self.stall_warning_ms != 0, "stall_warning_ms"),
         ];
@@ -328,6 +332,8 @@ mod tests {
             Settings { secret: Some(Secret::new(b"0123456789abcdef".to_vec())), ..settings(0, THREE) };
         assert!(guarded.check().unwrap().secret.is_some());
         assert!(!format!("{guarded:?} {:?}", guarded.check()).contains("48, 49"));
+        let wide = Settings { flags: WIDE_ACCUMULATION, ..settings(0, THREE) };
+        assert!(wide.check().unwrap().wide && !config.wide);
         let alone = settings(0, r#"["a:0"]"#).check().unwrap();
         assert_eq!(alone.entries.len(), 1);
     }
@@ -353,7 +359,7 @@ mod tests {
             (Settings { secret: Some(Secret::new(vec![1; 4097])), ..good() }, "secret has more than 4096"),
             (Settings { wire: 2, ..good() }, "wire is 2"),
             (Settings { transport: -1, ..good() }, "transport is -1"),
-            (Settings { flags: 2, ..good() }, "flags is 0x2"),
+            (Settings { flags: 3, ..good() }, "flags is 0x3"),
             (Settings { reserved: 1, ..good() }, "reserved is 1"),
             (Settings { hosts: Some("".into()), ..good() }, "hosts: it is empty"),
         ];
@@ -371,7 +377,6 @@ mod tests {
             Settings { hosts: None, rendezvous: Some("a:1".into()), size: 2, ..good() },
             Settings { wire: 1, ..good() },
             Settings { transport: 2, ..good() },
-            Settings { flags: 1, ..good() },
             Settings { trace_dir: Some("x".into()), ..good() },
             Settings { stall_warning_ms: 5, ..good() },
         ];

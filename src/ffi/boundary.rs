@@ -2,6 +2,7 @@
 //! leaves its text for this thread.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::group::ring_group_t;
@@ -85,6 +86,14 @@ pub fn borrow(group: *const ring_group_t) -> Option<Arc<Group>> {
         Some(Arc::from_raw(group))
     }
 }
+
+/// The host's pointer on its way back to the host.
+pub struct UserData(pub *mut c_void);
+
+// SAFETY: the library never follows it; the host knows on which threads its callback runs.
+unsafe impl Send for UserData {}
+// SAFETY: likewise.
+unsafe impl Sync for UserData {}
 
 /// Runs a callback of the host program.
 pub fn callback(run: impl FnOnce()) {

@@ -2,11 +2,22 @@
 
 use std::ffi::c_void;
 
-use super::arguments;
+use super::arguments::{self, Place};
 use super::boundary::on_group;
 use super::group::ring_group_t;
 use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
+use crate::error::Result;
 use crate::group::{Call, Kind};
+
+/// An entry that is a collective: what `arguments` refuses takes its number.
+pub(super) fn collective<'a>(
+    name: &str,
+    group: *mut ring_group_t,
+    kind: Kind,
+    arguments: impl FnOnce(Place) -> Result<Call<'a>>,
+) -> ring_status_t {
+    on_group(name, group, |group| group.collective(kind, arguments((group.rank(), group.size()))))
+}
 
 /// Reduces the ranks' arrays element by element and gives every rank the result: count elements at
 /// send, count at recv. In place is send == recv; no other overlap is allowed. Every rank gets the
@@ -37,8 +48,30 @@ pub unsafe extern "C" fn ring_all_reduce(
     dtype: ring_dtype_t,
     op: ring_op_t,
 ) -> ring_status_t {
-    on_group("ring_all_reduce", group, |group| {
-        group.collective(Kind::AllReduce, arguments::all_reduce(send, recv, count, dtype, op))
+    collective("ring_all_reduce", group, Kind::AllReduce, |_| {
+        arguments::all_reduce(send, recv, count, dtype, op)
+    })
+}
+
+/// Reduces the ranks' arrays and gives each rank its part of the result: size * recv_count elements at
+/// send, alike on all ranks, of which rank r gets, reduced, those from element r * recv_count on, at recv.
+/// In place is recv == this rank's part of send, and only that part is written; no other overlap is
+/// allowed. The bits depend on the data, the number of ranks and recv_count alone. Blocks as
+/// ring_all_reduce does.
+///
+/// The statuses of ring_all_reduce.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_reduce_scatter(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    recv: *mut c_void,
+    recv_count: usize,
+    dtype: ring_dtype_t,
+    op: ring_op_t,
+) -> ring_status_t {
+    collective("ring_reduce_scatter", group, Kind::ReduceScatter, |place| {
+        arguments::reduce_scatter(place, send, recv, recv_count, dtype, op)
     })
 }
 
@@ -56,9 +89,114 @@ pub unsafe extern "C" fn ring_all_gather(
     send_count: usize,
     dtype: ring_dtype_t,
 ) -> ring_status_t {
-    on_group("ring_all_gather", group, |group| {
-        let place = (group.rank(), group.size());
-        group.collective(Kind::AllGather, arguments::all_gather(place, send, recv, send_count, dtype))
+    collective("ring_all_gather", group, Kind::AllGather, |place| {
+        arguments::all_gather(place, send, recv, send_count, dtype)
+    })
+}
+
+/// Gives every rank the root's array: count elements at buf, which are read on rank root and written on
+/// all others. Blocks until this rank has the array and has handed it on; the root may return before the
+/// last rank has called. After a failure the contents of buf are unspecified, but on the root.
+///
+/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also where
+/// root isn't a rank of the group. A call that differs from another rank's is RING_STATUS_MISMATCH at the
+/// latest in this rank's next collective.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_broadcast(
+    group: *mut ring_group_t,
+    buf: *mut c_void,
+    count: usize,
+    dtype: ring_dtype_t,
+    root: i32,
+) -> ring_status_t {
+    collective("ring_broadcast", group, Kind::Broadcast, |place| {
+        arguments::broadcast(place, buf, count, dtype, root)
+    })
+}
+
+/// Reduces the ranks' arrays and gives rank root the result: count elements at send, on the root count at
+/// recv. Elsewhere recv is ignored and may be NULL. In place is send == recv on the root; no other overlap is
+/// allowed. The bits depend on the data, the number of ranks, count and root alone. Blocks until this rank
+/// has its result or has handed on what the root needs.
+///
+/// The statuses of ring_all_reduce; RING_STATUS_INVALID_ARGUMENT also where root isn't a rank of the
+/// group. A mismatch comes as in ring_broadcast.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_reduce(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    recv: *mut c_void,
+    count: usize,
+    dtype: ring_dtype_t,
+    op: ring_op_t,
+    root: i32,
+) -> ring_status_t {
+    collective("ring_reduce", group, Kind::Reduce, |place| {
+        arguments::reduce(place, send, recv, count, (dtype, op), root)
+    })
+}
+
+/// Gathers the ranks' arrays on rank root: send_count elements at send, alike on all ranks, rank r's at
+/// element r * send_count of the root's recv, which holds size * send_count. Elsewhere recv is ignored and
+/// may be NULL. In place is send == the root's own part of recv, on the root; no other overlap is allowed.
+/// Blocks as ring_reduce does.
+///
+/// The statuses of ring_broadcast.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_gather(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    recv: *mut c_void,
+    send_count: usize,
+    dtype: ring_dtype_t,
+    root: i32,
+) -> ring_status_t {
+    collective("ring_gather", group, Kind::Gather, |place| {
+        arguments::gather(place, send, recv, send_count, dtype, root)
+    })
+}
+
+/// Gives each rank its part of the root's array: recv_count elements at recv, alike on all ranks, rank r's
+/// from element r * recv_count of the root's send, which holds size * recv_count. Elsewhere send is ignored
+/// and may be NULL. In place is recv == the root's own part of send, on the root; no other overlap is
+/// allowed. Blocks until this rank has its part and has handed on those of others.
+///
+/// The statuses of ring_broadcast.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_scatter(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    recv: *mut c_void,
+    recv_count: usize,
+    dtype: ring_dtype_t,
+    root: i32,
+) -> ring_status_t {
+    collective("ring_scatter", group, Kind::Scatter, |place| {
+        arguments::scatter(place, send, recv, recv_count, dtype, root)
+    })
+}
+
+/// Sends a block of count elements to every rank and receives one from each: the block at element
+/// d * count of send goes to rank d, and that of rank s arrives at element s * count of recv. Both hold
+/// size * count elements, count is alike on all ranks, and the own block is copied. There is no form in
+/// place, and no overlap is allowed. Blocks until this rank has its blocks and its own have left.
+///
+/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_all_to_all(
+    group: *mut ring_group_t,
+    send: *const c_void,
+    recv: *mut c_void,
+    count: usize,
+    dtype: ring_dtype_t,
+) -> ring_status_t {
+    collective("ring_all_to_all", group, Kind::AllToAll, |place| {
+        arguments::all_to_all(place, send, recv, count, dtype)
     })
 }
 
@@ -68,5 +206,5 @@ pub unsafe extern "C" fn ring_all_gather(
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_barrier(group: *mut ring_group_t) -> ring_status_t {
-    on_group("ring_barrier", group, |group| group.collective(Kind::Barrier, Ok(Call::new(Kind::Barrier, 0))))
+    collective("ring_barrier", group, Kind::Barrier, |_| Ok(Call::new(Kind::Barrier, 0)))
 }

@@ -5,9 +5,16 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::errors::MAX_STRUCT;
 use super::types::{ring_transport_t, ring_wire_t};
-use crate::bootstrap::config::Settings;
+use crate::bootstrap::config::{self, Settings};
 use crate::bootstrap::secret::{MAX_SECRET, Secret};
 use crate::error::{Error, Result, Status};
+
+/// In the flags of ring_config_t: sums and means of float16 and bfloat16 are kept in float32 from the first
+/// addition to the last and rounded once, a mean after its division. Without it each addition rounds.
+/// Results are closer, and larger groups send more: partial sums are 4 bytes an element in place of 2.
+pub const RING_FLAG_WIDE_ACCUMULATION: u32 = 1;
+
+const _: () = assert!(RING_FLAG_WIDE_ACCUMULATION == config::WIDE_ACCUMULATION);
 
 /// What a group is made of. Set up by ring_config_init, which makes every field mean "default"; the
 /// library copies what the pointers point to before ring_group_create returns.
@@ -51,7 +58,7 @@ pub struct ring_config {
     pub wire: ring_wire_t,
     /// RING_TRANSPORT_AUTO or RING_TRANSPORT_TCP.
     pub transport: ring_transport_t,
-    /// 0; unknown bits are refused.
+    /// 0 or RING_FLAG_WIDE_ACCUMULATION, alike on all ranks; unknown bits are refused.
     pub flags: u32,
     /// Directory for traces; NULL: none. Not in this build.
     pub trace_dir: *const c_char,

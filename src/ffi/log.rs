@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_void};
 
-use super::boundary::{callback, refuse_callback, status};
+use super::boundary::{UserData, callback, refuse_callback, status};
 use super::types::{ring_log_level_t, ring_status_t};
 use crate::error::{Error, Status};
 use crate::log::{self, Level, Sink};
@@ -40,12 +40,6 @@ pub unsafe extern "C" fn ring_set_log_callback(
         Ok(())
     })
 }
-
-/// The host's pointer on its way back to the host.
-struct UserData(*mut c_void);
-
-// SAFETY: the library never follows it; the host knows that its callback runs on any thread.
-unsafe impl Send for UserData {}
 
 fn sink(
     log: unsafe extern "C" fn(ring_log_level_t, *const c_char, *mut c_void),

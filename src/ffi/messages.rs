@@ -9,13 +9,17 @@ use super::types::{ring_dtype_t, ring_status_t};
 use crate::error::{Error, Result};
 use crate::group::Group;
 
-/// Sends count elements at buf to rank dst, a neighbour in this build. It may return before the peer
+/// Sends count elements at buf to rank dst, any other rank. It may return before the peer
 /// has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
-/// another arrive in the order of the calls; they are independent of collectives.
+/// another arrive in the order of the calls; they are independent of collectives. The first one to a
+/// rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
+/// neighbour reached it; no rank has to be in a call for this.
 ///
 /// Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
-/// isn't another rank of the group), RING_STATUS_UNSUPPORTED (dst isn't a neighbour),
-/// RING_STATUS_INVALID_STATE. Sticky: as in ring_all_reduce.
+/// isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't
+/// be reached: its address refuses for a second, or is silent for the shorter of connect_timeout_ms and
+/// half of the group's timeout; the text names it and says why. The ring_recv of this message returns
+/// the same at dst, and the next ring_send tries anew). Sticky: as in ring_all_reduce.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_send(
@@ -32,11 +36,11 @@ pub unsafe extern "C" fn ring_send(
     })
 }
 
-/// Receives the next message of rank src, a neighbour in this build: count elements of dtype at buf.
+/// Receives the next message of rank src, any other rank: count elements of dtype at buf.
 /// Blocks until it is there. A message of another count or type is RING_STATUS_MISMATCH, and
 /// nothing of it is stored.
 ///
-/// The statuses of ring_send.
+/// The statuses of ring_send; RING_STATUS_CONNECT_FAILED if src could not reach this rank with the message.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_recv(
@@ -56,7 +60,7 @@ pub unsafe extern "C" fn ring_recv(
 /// Sends and receives at the same time, as two ranks that send to each other must: send_count
 /// elements at send to rank dst, recv_count at recv from rank src, both of dtype. The buffers don't
 /// overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
-/// must be equal.
+/// must be equal. Where one half gets RING_STATUS_CONNECT_FAILED the other is done all the same.
 ///
 /// The statuses of ring_send.
 #[unsafe(no_mangle)]

@@ -20,8 +20,11 @@ pub mod config;
 pub mod group;
 // Collectives.
 pub mod collectives;
+pub mod collectives_v;
 // Messages.
 pub mod messages;
+// Collectives by a function of the host program.
+pub mod custom;
 // Log.
 pub mod log;
 

@@ -4,8 +4,13 @@ use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
 use super::boundary::PANIC_NEXT;
-use super::collectives::{ring_all_gather, ring_all_reduce, ring_barrier};
+use super::collectives::{
+    ring_all_gather, ring_all_reduce, ring_all_to_all, ring_barrier, ring_broadcast, ring_gather,
+    ring_reduce, ring_reduce_scatter, ring_scatter,
+};
+use super::collectives_v::{ring_all_gather_v, ring_all_to_all_v, ring_reduce_scatter_v};
 use super::config::{ring_config, ring_config_init};
+use super::custom::{ring_all_reduce_custom, ring_reduce_scatter_v_custom};
 use super::errors::{ring_failure, ring_group_failure, ring_group_last_error, ring_last_error};
 use super::group::{
     ring_group_abort, ring_group_create, ring_group_create_from_env, ring_group_destroy, ring_group_rank,
@@ -37,11 +42,17 @@ fn last() -> String {
 
 type Call = Box<dyn Fn() -> i32>;
 
+/// Counts and displacements of a group of one.
+static ZERO: usize = 0;
+
+unsafe extern "C" fn reduces_nothing(_: *mut c_void, _: *const c_void, _: usize, _: *mut c_void) {}
+
 /// Every entry that works on a group and returns a status.
 fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
     let failure =
         ring_failure { struct_size: 32, status: 0, rank: 0, detected_by: 0, os_error: 0, sequence: 0 };
     let none = std::ptr::null::<c_void>();
+    let list = &raw const ZERO;
     // SAFETY: a live group, and no bytes behind the other pointers.
     unsafe {
         vec![
@@ -49,11 +60,39 @@ fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
             ("abort", Box::new(move || ring_group_abort(group))),
             ("set_timeout", Box::new(move || ring_group_set_timeout(group, 5))),
             ("all_reduce", Box::new(move || ring_all_reduce(group, none, null_mut(), 0, 10, 0))),
+            ("reduce_scatter", Box::new(move || ring_reduce_scatter(group, none, null_mut(), 0, 10, 0))),
             ("all_gather", Box::new(move || ring_all_gather(group, none, null_mut(), 0, 10))),
+            ("broadcast", Box::new(move || ring_broadcast(group, null_mut(), 0, 10, 0))),
+            ("reduce", Box::new(move || ring_reduce(group, none, null_mut(), 0, 10, 0, 0))),
+            ("gather", Box::new(move || ring_gather(group, none, null_mut(), 0, 10, 0))),
+            ("scatter", Box::new(move || ring_scatter(group, none, null_mut(), 0, 10, 0))),
+            ("all_to_all", Box::new(move || ring_all_to_all(group, none, null_mut(), 0, 10))),
             ("barrier", Box::new(move || ring_barrier(group))),
+            ("all_gather_v", Box::new(move || ring_all_gather_v(group, none, 0, null_mut(), list, list, 10))),
+            (
+                "reduce_scatter_v",
+                Box::new(move || ring_reduce_scatter_v(group, none, null_mut(), list, 10, 0)),
+            ),
+            (
+                "all_to_all_v",
+                Box::new(move || ring_all_to_all_v(group, none, list, list, null_mut(), list, list, 10)),
+            ),
             ("send", Box::new(move || ring_send(group, none, 0, 10, 0))),
             ("recv", Box::new(move || ring_recv(group, null_mut(), 0, 10, 0))),
             ("send_recv", Box::new(move || ring_send_recv(group, none, 0, 0, null_mut(), 0, 0, 10))),
+            (
+                "all_reduce_custom",
+                Box::new(move || {
+                    ring_all_reduce_custom(group, none, null_mut(), 0, 5, Some(reduces_nothing), null_mut())
+                }),
+            ),
+            (
+                "reduce_scatter_v_custom",
+                Box::new(move || {
+                    let function = Some(reduces_nothing as _);
+                    ring_reduce_scatter_v_custom(group, none, null_mut(), list, 5, function, null_mut())
+                }),
+            ),
         ]
     }
 }
@@ -184,7 +223,7 @@ fn a_callback_calls_no_group() {
         ring_group_destroy(group);
     }
     assert!(
-        seen.1.len() >= 9 && seen.1.iter().all(|status| *status == Status::InvalidState as i32),
+        seen.1.len() >= 21 && seen.1.iter().all(|status| *status == Status::InvalidState as i32),
         "{:?}",
         seen.1
     );

@@ -242,13 +242,23 @@ fn prepare(machine: &mut Machine, place: Place, call: &Call<'_>) -> Result<Algor
 /// Plans a call; None where this build has no plan for it.
 fn planned(plan: &mut Plan, place: Place, call: &Call<'_>) -> Option<Algorithm> {
     plan.clear();
+    let Call { count, element, .. } = *call;
+    let root = call.root.unwrap_or(0);
     let algorithm = match call.kind {
-        Kind::AllReduce | Kind::AllReduceCustom => plan.all_reduce(place, call.count, call.element),
-        Kind::AllGather => plan.all_gather(place, call.count, call.element),
+        Kind::AllReduce | Kind::AllReduceCustom => plan.all_reduce(place, count, element),
+        Kind::AllGather => plan.all_gather(place, count, element),
+        Kind::AllGatherV => plan.all_gather_v(place, &call.recv_parts, element),
+        Kind::ReduceScatter | Kind::ReduceScatterV | Kind::ReduceScatterVCustom => {
+            plan.reduce_scatter(place, &call.send_parts, element)
+        }
+        Kind::Broadcast => plan.broadcast(place, root, count, element),
+        Kind::Reduce => plan.reduce(place, root, count, element),
+        Kind::Gather => plan.gather(place, root, count, element),
+        Kind::Scatter => plan.scatter(place, root, count, element),
+        Kind::AllToAll => plan.all_to_all(place, count, element),
         Kind::Barrier => plan.barrier(place),
-        _ => return None,
+        Kind::AllToAllV | Kind::Split | Kind::Message => return None,
     };
-    let element = call.element;
     let start_of = |span: Span| match span.buffer {
         Buffer::Send => call.send.part(span.start * element, span.len * element).as_ptr(),
         Buffer::Recv => call.recv.part(span.start * element, span.len * element).as_ptr(),

@@ -72,7 +72,7 @@ impl<'g, 'a> Delivery<'g, 'a> {
             match missed.what {
                 What::Failed => {}
                 What::NoLink => machine.links.clear(),
-                What::Later(theirs) => machine.ahead = Some(theirs),
+                What::Later(theirs) => machine.ahead = Some(*theirs),
             }
             missed.error
         });

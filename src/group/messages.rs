@@ -122,7 +122,7 @@ pub enum What {
     /// There is no link; the next message makes one.
     NoLink,
     /// The link brings this later message.
-    Later(CallHeader),
+    Later(Box<CallHeader>),
 }
 
 /// A message under way: its call and its direction's queue.
@@ -253,7 +253,7 @@ impl Group {
             && theirs.sequence > ours.sequence
             && let Some(error) = self.health.await_never_comes(&message)
         {
-            return Missed { error, what: What::Later(*theirs) };
+            return Missed { error, what: What::Later(Box::new(*theirs)) };
         }
         let rank = |link: usize| messages[link].peer as usize;
         let call = Running { header: message.header, message: Some(message), timeout, rank: &rank };

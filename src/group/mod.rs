@@ -53,6 +53,7 @@ pub struct Group {
     messages: Messages,
     requests: Requests,
     counters: Arc<Counters>,
+    wide: bool,
     /// None in a group of one.
     reach: Option<Reach>,
     connect_timeout: Option<Duration>,
@@ -102,6 +103,7 @@ impl Group {
             messages,
             requests: Requests::default(),
             counters: Arc::default(),
+            wide: config.wide,
             reach,
             connect_timeout: config.connect_timeout,
             watcher: Mutex::default(),
@@ -130,6 +132,11 @@ impl Group {
     /// Ranks in the group.
     pub fn size(&self) -> usize {
         self.health.peers().size
+    }
+
+    /// Whether sums and means of 16-bit floats are kept in f32 until the end of a chain.
+    pub fn is_wide(&self) -> bool {
+        self.wide
     }
 
     /// Refuses use in a forked child of the process that made the group.

@@ -3,6 +3,7 @@
 
 use super::elementwise::Plain;
 use super::steps::{Divide, extremes, steps};
+use super::wide::Widen;
 
 /// A bfloat16 by its bits: sign, 8 bits of exponent, 7 of mantissa.
 #[derive(Clone, Copy)]
@@ -13,6 +14,25 @@ pub(super) struct Bfloat(u16);
 unsafe impl Plain for Bfloat {}
 
 extremes! { Bfloat, i16: 0x7f80, |value| value.0 as i16 }
+
+impl Widen for Bfloat {
+    type Wide = f32;
+
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+
+    /// Of any f32, also of a NaN that says something in its lower half.
+    #[inline(always)]
+    fn narrow(wide: f32) -> Bfloat {
+        const QUIET: u32 = 0x0040_0000;
+        // No `if`: as a branch it doesn't vectorise.
+        let quiet = wide.to_bits() | QUIET;
+        let bits = std::hint::select_unpredictable(wide.is_nan(), quiet, rounded(wide));
+        Bfloat((bits >> 16) as u16)
+    }
+}
 
 /// Two neighbours in one word. Each becomes an f32 within its word, by a mask or a shift; one at a
 /// time, vectors would have to be widened and packed again.

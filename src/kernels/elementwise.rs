@@ -6,19 +6,19 @@ use super::float16::Half;
 use super::steps::{Divide, Step, Sum};
 
 #[cfg(target_arch = "x86_64")]
-use super::f16c::Halves;
+pub(super) use super::f16c::Halves;
 #[cfg(target_arch = "aarch64")]
-use super::fcvt::Halves;
+pub(super) use super::fcvt::Halves;
 /// Without hardware for it, there are no others.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-use super::float16::Half as Halves;
+pub(super) use super::float16::Half as Halves;
 
 /// What kernels go by: a cache line, and a few registers of each instruction set. Who calls one fills
 /// up the last block.
 pub(super) const BLOCK_BYTES: usize = 64;
 
 /// Any bytes, at any address.
-type Block = [u8; BLOCK_BYTES];
+pub(super) type Block = [u8; BLOCK_BYTES];
 
 /// A compiled step: `(dst, own, received, blocks)`.
 ///
@@ -80,7 +80,7 @@ pub(super) unsafe fn each<T: Plain, const FETCH: bool>(
 /// Keeps the compiler from making vectors across blocks, where those within one do: for the maximum of
 /// complex numbers that would be four times the code.
 #[inline(always)]
-fn block_by_block() {
+pub(super) fn block_by_block() {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     // SAFETY: no instruction.
     unsafe {
@@ -95,7 +95,7 @@ fn block_by_block() {
 ///
 /// Not for the baseline: x86_64's is for CPUs of before 2013, elsewhere nothing has been measured.
 #[inline(always)]
-fn prefetch(block: *const u8) {
+pub(super) fn prefetch(block: *const u8) {
     /// Out of the caches, an AMD Zen 4 gains a quarter with float16 and bfloat16, and apart a fifth
     /// with all types. Into the first-level cache it gains less, and from under 2 KiB on it loses.
     #[cfg(target_arch = "x86_64")]
@@ -172,12 +172,12 @@ impl Cpu {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn converts_float16(self) -> bool {
+    pub(super) fn converts_float16(self) -> bool {
         self != Cpu::Baseline
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn converts_float16(self) -> bool {
+    pub(super) fn converts_float16(self) -> bool {
         cfg!(target_arch = "aarch64")
     }
 

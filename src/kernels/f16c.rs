@@ -3,6 +3,7 @@
 
 use super::elementwise::Plain;
 use super::steps::{Divide, steps};
+use super::wide::Widen;
 use std::arch::x86_64::{
     __m128i, __m256, _MM_FROUND_TO_NEAREST_INT, _mm256_add_ps, _mm256_cvtph_ps, _mm256_cvtps_ph,
     _mm256_div_ps, _mm256_mul_ps, _mm256_set1_ps,
@@ -31,6 +32,36 @@ impl Halves {
     }
 }
 
+impl Widen for Halves {
+    type Wide = __m256;
+
+    #[inline(always)]
+    fn widen(self) -> __m256 {
+        self.to_f32()
+    }
+
+    #[inline(always)]
+    fn narrow(wide: __m256) -> Halves {
+        Halves::from_f32(wide)
+    }
+}
+
+// SAFETY: 256 bits.
+unsafe impl Plain for __m256 {}
+
+steps! { __m256:
+    // SAFETY: the CPU has AVX2.
+    Sum = |own, received| unsafe { _mm256_add_ps(own, received) };
+}
+
+impl Divide for __m256 {
+    #[inline(always)]
+    fn divide(self, divisor: f64) -> __m256 {
+        // SAFETY: the CPU has AVX2.
+        unsafe { _mm256_div_ps(self, _mm256_set1_ps(divisor as f32)) }
+    }
+}
+
 steps! { Halves:
     // SAFETY: the CPU has AVX2.
     Sum = |own, received| Halves::from_f32(unsafe { _mm256_add_ps(own.to_f32(), received.to_f32()) });
@@ -41,7 +72,6 @@ steps! { Halves:
 impl Divide for Halves {
     #[inline(always)]
     fn divide(self, divisor: f64) -> Halves {
-        // SAFETY: the CPU has AVX2.
-        Halves::from_f32(unsafe { _mm256_div_ps(self.to_f32(), _mm256_set1_ps(divisor as f32)) })
+        Halves::from_f32(self.to_f32().divide(divisor))
     }
 }

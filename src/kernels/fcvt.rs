@@ -4,6 +4,7 @@
 
 use super::elementwise::Plain;
 use super::steps::{Divide, steps};
+use super::wide::Widen;
 use std::arch::aarch64::{float32x4_t, uint16x8_t, vaddq_f32, vdivq_f32, vdupq_n_f32, vmulq_f32};
 use std::arch::asm;
 
@@ -62,6 +63,41 @@ impl Halves {
     #[inline(always)]
     fn zip(self, other: Halves, op: impl Fn(float32x4_t, float32x4_t) -> float32x4_t) -> Halves {
         Halves::from_f32(op(self.lower(), other.lower()), op(self.upper(), other.upper()))
+    }
+}
+
+/// Eight f32.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Singles([float32x4_t; 2]);
+
+// SAFETY: 256 bits.
+unsafe impl Plain for Singles {}
+
+impl Widen for Halves {
+    type Wide = Singles;
+
+    #[inline(always)]
+    fn widen(self) -> Singles {
+        Singles([self.lower(), self.upper()])
+    }
+
+    #[inline(always)]
+    fn narrow(Singles([lower, upper]): Singles) -> Halves {
+        Halves::from_f32(lower, upper)
+    }
+}
+
+steps! { Singles:
+    // SAFETY: NEON is part of aarch64.
+    Sum = |own, received| Singles([0, 1].map(|i| unsafe { vaddq_f32(own.0[i], received.0[i]) }));
+}
+
+impl Divide for Singles {
+    #[inline(always)]
+    fn divide(self, divisor: f64) -> Singles {
+        // SAFETY: as above.
+        Singles(self.0.map(|sum| unsafe { vdivq_f32(sum, vdupq_n_f32(divisor as f32)) }))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::elementwise::Plain;
 use super::steps::{Divide, extremes, steps};
+use super::wide::Widen;
 
 /// A float16 by its bits: sign, 5 bits of exponent, 10 of mantissa.
 #[derive(Clone, Copy)]
@@ -59,6 +60,20 @@ impl Half {
         let number = if magnitude < LEAST_NORMAL { subnormal } else { normal };
         let bits = if magnitude > F32_INFINITY { u32::from(QUIET_NAN) } else { number };
         Half(bits as u16 | sign)
+    }
+}
+
+impl Widen for Half {
+    type Wide = f32;
+
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self.to_f32()
+    }
+
+    #[inline(always)]
+    fn narrow(wide: f32) -> Half {
+        Half::from_f32(wide)
     }
 }
 

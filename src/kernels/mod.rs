@@ -2,7 +2,8 @@
 //!
 //! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs, and by hardware
 //! f16c.rs, fcvt.rs, bfloat16_avx512.rs); one loop (elementwise.rs) runs it over buffers of any
-//! alignment and is compiled once per instruction set.
+//! alignment and is compiled once per instruction set. Where sums of 16-bit floats stay f32 until the end, the
+//! loop is wide.rs's.
 //! Results are the same bits on every CPU, and nothing is fused or reordered.
 #![allow(unsafe_code)]
 
@@ -22,9 +23,13 @@ mod reference;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod wide;
+#[cfg(test)]
+mod wide_tests;
 
 pub use custom::{Custom, ReduceElements};
 pub use float_mode::FloatMode;
+pub use wide::{WIDE_BYTES, WideReducer};
 
 use crate::dtype::{Dtype, Op};
 use crate::memory::Region;

@@ -26,6 +26,27 @@ pub(super) fn divide(dtype: Dtype, sum: &[u8], ranks: usize) -> Vec<u8> {
         .collect()
 }
 
+/// 16-bit values as f32.
+pub(super) fn widened(dtype: Dtype, values: &[u8]) -> Vec<u8> {
+    values.chunks(dtype.size()).flat_map(|e| (number(dtype, e) as f32).to_ne_bytes()).collect()
+}
+
+/// The sum of two spans of f32.
+pub(super) fn wide_sum(left: &[u8], right: &[u8]) -> Vec<u8> {
+    left.chunks(4).zip(right.chunks(4)).flat_map(|(a, b)| (f32(a) + f32(b)).to_ne_bytes()).collect()
+}
+
+/// Sums in f32, divided and rounded to 16 bits.
+pub(super) fn narrowed(dtype: Dtype, sums: &[u8], ranks: usize) -> Vec<u8> {
+    sums.chunks(4)
+        .map(|sum| f32(sum) / ranks as f32)
+        .flat_map(|value| match dtype {
+            Dtype::Float16 => f16::from_f32(value).to_ne_bytes(),
+            _ => bf16::from_f32(value).to_ne_bytes(),
+        })
+        .collect()
+}
+
 /// Whether two spans hold the same results: bits, but any NaN for a NaN.
 pub(super) fn same(dtype: Dtype, left: &[u8], right: &[u8]) -> bool {
     let part = if dtype == Dtype::Complex64 { Dtype::Float32 } else { dtype };

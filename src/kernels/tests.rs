@@ -7,8 +7,8 @@ use crate::memory::Region;
 use proptest::prelude::*;
 
 /// Long enough for several blocks and an odd end, of bytes too.
-const MAX_COUNT: usize = 200;
-const MAX_SHIFT: usize = 7;
+pub(super) const MAX_COUNT: usize = 200;
+pub(super) const MAX_SHIFT: usize = 7;
 /// What lies around a buffer and must not change.
 const GUARD: u8 = 0xa5;
 
@@ -22,25 +22,25 @@ fn reducers() -> impl Iterator<Item = (Dtype, Op, Reducer)> {
 }
 
 /// Bytes that start `shift` bytes off an address that 8 divides.
-struct Shifted {
+pub(super) struct Shifted {
     memory: Vec<u8>,
     start: usize,
     len: usize,
 }
 
 impl Shifted {
-    fn new(bytes: &[u8], shift: usize) -> Shifted {
+    pub(super) fn new(bytes: &[u8], shift: usize) -> Shifted {
         let mut memory = vec![GUARD; bytes.len() + 32];
         let start = 8 + memory.as_ptr().align_offset(8) + shift;
         memory[start..start + bytes.len()].copy_from_slice(bytes);
         Shifted { memory, start, len: bytes.len() }
     }
 
-    fn region(&mut self) -> Region<'_> {
+    pub(super) fn region(&mut self) -> Region<'_> {
         Region::from_slice(&mut self.memory[self.start..self.start + self.len])
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         let (before, rest) = self.memory.split_at(self.start);
         let (bytes, after) = rest.split_at(self.len);
         assert!(before.iter().chain(after).all(|&byte| byte == GUARD), "wrote outside its buffer");
@@ -75,7 +75,7 @@ fn assert_same(dtype: Dtype, op: Op, found: &[u8], expected: &[u8]) {
 }
 
 /// The values at which a kernel could go wrong, each as the low bytes of a word.
-fn specials(dtype: Dtype) -> Vec<u64> {
+pub(super) fn specials(dtype: Dtype) -> Vec<u64> {
     // Zero, one, the least subnormal, the greatest subnormal, the least normal, the greatest number,
     // infinity, and NaNs: quiet, signalling, and with every bit set.
     let float = |one: u64, infinity: u64, mantissa: u32, sign: u64| -> Vec<u64> {
@@ -114,7 +114,7 @@ fn specials(dtype: Dtype) -> Vec<u64> {
 }
 
 /// The lowest `dtype.size()` bytes of a word.
-fn element(dtype: Dtype, word: u64) -> Vec<u8> {
+pub(super) fn element(dtype: Dtype, word: u64) -> Vec<u8> {
     match dtype.size() {
         1 => vec![word as u8],
         2 => (word as u16).to_ne_bytes().to_vec(),
@@ -124,7 +124,7 @@ fn element(dtype: Dtype, word: u64) -> Vec<u8> {
 }
 
 /// An array of random bits with a special value at about every second place.
-fn array(dtype: Dtype, draws: &[(u64, u16)]) -> Vec<u8> {
+pub(super) fn array(dtype: Dtype, draws: &[(u64, u16)]) -> Vec<u8> {
     let specials = specials(dtype);
     let pick = |&(word, choice): &(u64, u16)| {
         if choice % 2 == 0 { word } else { specials[usize::from(choice) / 2 % specials.len()] }

@@ -1,32 +1,39 @@
 //! All-gather: every rank's block travels round until all have it.
 
-use super::exchange::exchange;
+use super::exchange::{both_ways, exchange};
 use super::segment::Stretch;
-use super::{Buffer, Place, Plan, Span};
+use super::{Buffer, Flow, Parts, Place, Plan, Span};
 
 /// Small blocks travel whole, in floor(n/2) steps.
 pub fn whole(plan: &mut Plan, place: Place, count: usize) {
-    keep_own(plan, place, count);
+    keep_own(plan, place, &Parts::Equal(count));
     let own = Span { buffer: Buffer::Send, start: 0, len: count };
     exchange(plan, place, count, own, Buffer::Recv);
 }
 
+/// Likewise small blocks of different lengths.
+pub fn parts_whole(plan: &mut Plan, place: Place, parts: &Parts) {
+    keep_own(plan, place, parts);
+    both_ways(plan, place, Buffer::Send, 0, &|rank| (Buffer::Recv, parts.of(rank)));
+}
+
 /// Large blocks are cut in two halves, of which the first goes all the way right and the second
 /// left, so that both directions of a link carry the same; lanes cut each half.
-pub fn halves(plan: &mut Plan, place: Place, count: usize) {
-    keep_own(plan, place, count);
+pub fn halves(plan: &mut Plan, place: Place, parts: &Parts) {
+    keep_own(plan, place, parts);
     for lane in 0..place.lanes {
-        for (flow, half) in Stretch::whole(count).flows(2) {
-            let piece = half.part(lane, place.lanes);
-            if lane > 0 && piece.len == 0 {
+        for flow in [Flow::Right, Flow::Left] {
+            let piece = |part: Stretch| part.flows(2)[flow as usize].1.part(lane, place.lanes);
+            if lane > 0 && piece(Stretch::whole(parts.longest())).len == 0 {
                 continue;
             }
             let block = |hops: usize| {
-                let rank = flow.upstream(place.rank, hops, place.size);
-                Span { buffer: Buffer::Recv, start: rank * count + piece.start, len: piece.len }
+                let piece = piece(parts.of(flow.upstream(place.rank, hops, place.size)));
+                Span { buffer: Buffer::Recv, start: piece.start, len: piece.len }
             };
+            let own = piece(Stretch::whole(parts.of(place.rank).len));
             plan.begin(flow, lane);
-            plan.send(Span { buffer: Buffer::Send, start: piece.start, len: piece.len });
+            plan.send(Span { buffer: Buffer::Send, start: own.start, len: own.len });
             for hops in 1..place.size {
                 let at = plan.store(block(hops));
                 if hops < place.size - 1 {
@@ -37,9 +44,10 @@ pub fn halves(plan: &mut Plan, place: Place, count: usize) {
     }
 }
 
-fn keep_own(plan: &mut Plan, place: Place, count: usize) {
-    if count > 0 {
-        let from = Span { buffer: Buffer::Send, start: 0, len: count };
-        plan.copies.push((from, Span { buffer: Buffer::Recv, start: place.rank * count, len: count }));
-    }
+fn keep_own(plan: &mut Plan, place: Place, parts: &Parts) {
+    let own = parts.of(place.rank);
+    plan.copy(
+        Span { buffer: Buffer::Send, start: 0, len: own.len },
+        Span { buffer: Buffer::Recv, start: own.start, len: own.len },
+    );
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path;
 use std::{env, fs};
 
+use super::choose::*;
 use super::*;
 
 /// Elements, by direction (right, left) where there are two.
@@ -230,7 +231,7 @@ fn a_gather_sends_every_block_to_every_rank_once() {
         let whole = |plan: &mut Plan, place| all_gather::whole(plan, place, count);
         check(&count_all(size, lanes, whole), lanes, count.max(1), cost, steps);
         let (cost, steps) = halves_costs(size, count);
-        let halves = |plan: &mut Plan, place| all_gather::halves(plan, place, count);
+        let halves = |plan: &mut Plan, place| all_gather::halves(plan, place, &Parts::Equal(count));
         check(&count_all(size, lanes, halves), lanes, 1, cost, steps);
     });
 }
@@ -276,6 +277,7 @@ fn choice(plan: &mut Plan, size: usize, count: usize, element: usize) -> Choice 
         Algorithm::Flood => Choice::Flood,
         Algorithm::Ring if plan.passes[1].sends.is_empty() => Choice::OnePart,
         Algorithm::Ring => Choice::TwoParts,
+        Algorithm::Direct => panic!("an all-reduce over direct links"),
     }
 }
 

@@ -16,30 +16,39 @@ pub fn exchange(plan: &mut Plan, place: Place, count: usize, own: Span, slots: B
     if place.size > 2 && place.size.is_multiple_of(2) {
         by_neighbours(plan, place, count, own, slots);
     } else {
-        both_ways(plan, place, count, own, slots);
+        let slot = |rank: usize| (slots, Stretch { start: rank * count, len: count });
+        both_ways(plan, place, own.buffer, own.start, &slot);
     }
 }
 
-/// Ranks half-way round are reached rightwards only. Lanes cut each block.
-fn both_ways(plan: &mut Plan, place: Place, count: usize, own: Span, slots: Buffer) {
+/// Blocks of any lengths: rank r's goes to `slot(r)`, this rank's lies at element `own` of `from`. Ranks half-way
+/// round are reached rightwards only. Lanes cut each block.
+pub fn both_ways(
+    plan: &mut Plan,
+    place: Place,
+    from: Buffer,
+    own: usize,
+    slot: &dyn Fn(usize) -> (Buffer, Stretch),
+) {
     for lane in 0..place.lanes {
-        let piece = Stretch::whole(count).part(lane, place.lanes);
         for (flow, steps) in [(Flow::Right, place.size / 2), (Flow::Left, (place.size - 1) / 2)] {
-            if lane > 0 && (piece.len == 0 || steps == 0) {
+            let block = |hops: usize| {
+                let (buffer, block) = slot(flow.upstream(place.rank, hops, place.size));
+                let piece = block.part(lane, place.lanes);
+                Span { buffer, start: piece.start, len: piece.len }
+            };
+            if lane > 0 && (0..=steps).all(|hops| block(hops).len == 0) {
                 continue;
             }
-            let slot = |hops: usize| {
-                let rank = flow.upstream(place.rank, hops, place.size);
-                Span { buffer: slots, start: rank * count + piece.start, len: piece.len }
-            };
             plan.begin(flow, lane);
             if steps > 0 {
-                plan.send(Span { start: own.start + piece.start, len: piece.len, ..own });
+                let piece = Stretch::whole(slot(place.rank).1.len).part(lane, place.lanes);
+                plan.send(Span { buffer: from, start: own + piece.start, len: piece.len });
             }
             for step in 1..=steps {
-                let at = plan.store(slot(step));
+                let at = plan.store(block(step));
                 if step < steps {
-                    plan.pass_on(slot(step), at);
+                    plan.pass_on(block(step), at);
                 }
             }
         }

@@ -6,17 +6,22 @@
 //! relayed passes through a window of scratch memory: see [`Receipt::room`]. No socket and no arithmetic here.
 
 mod all_gather;
+mod choose;
 #[cfg(test)]
 mod costs;
 mod exchange;
 mod flood;
 mod parts;
+mod personal;
+mod reduce_scatter;
 mod ring;
+mod rooted;
 mod segment;
 #[cfg(test)]
 mod simulate;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use parts::Parts;
 pub use segment::Stretch;
@@ -136,6 +141,8 @@ pub enum Algorithm {
     Ring = 1,
     /// Every rank's whole input reaches every other; each reduces for itself.
     Flood = 2,
+    /// Every block goes straight to its rank.
+    Direct = 3,
 }
 
 /// A collective on one rank. Lists are flat and kept between calls, so that making a plan
@@ -168,43 +175,6 @@ pub struct Place {
     pub lanes: usize,
 }
 
-/// A call of fewer bytes is one part that goes right; a larger one has two, so that both
-/// directions of each link are in use. Part of the protocol: it decides the order of reduction. On links
-/// of their own two parts pay from some 16 KiB on (at 50 us a step and 1 Gbit/s), on one host from some 256 KiB.
-const TWO_PARTS_FROM_BYTES: usize = 64 << 10;
-/// The flood sends every input to every rank, which costs more bytes than the ring's segments but
-/// fewer steps. Up to this size it takes 0.5 to 0.8 of the ring's time for 3 to 8 ranks on one host, and
-/// at 1 Gbit/s, where bytes count most, as long as the ring. At 64 KiB it takes 0.9 on one host, but
-/// twice as long at 1 Gbit/s; from 128 KiB on it is slower everywhere.
-const FLOOD_MAX_BYTES: usize = 32 << 10;
-/// In a ring of two the flood moves as many bytes as the segments would, in one step of two: 0.7 to
-/// 0.85 of the time up to this size. Each rank reduces all, which costs more above.
-const FLOOD_MAX_BYTES_OF_TWO: usize = 1 << 20;
-/// The flood holds every rank's input.
-const FLOOD_MAX_SCRATCH: usize = 2 << 20;
-/// A flood folds each segment once a rank: so many folds are a megabyte of plan, all segments of 128 ranks.
-const FLOOD_MAX_FOLDS: usize = 128 * 128;
-
-/// A lane takes part where at least so many bytes of a segment are its own. A message of its own costs some
-/// 5 us of CPU, so that smaller pieces make calls of 64 KiB take 1.4 times as long on one host, while so
-/// many bytes take 26 us at 10 Gbit/s and are worth a link of their own.
-const LANE_MIN_BYTES: usize = 32 << 10;
-
-impl Place {
-    /// Whether calls in which a rank's input has so many bytes are floods. One rule for all collectives, though
-    /// an all-gather has neither scratch nor folds: the crossovers are then one table.
-    fn floods(self, bytes: usize) -> bool {
-        let most = if self.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
-        let segments = bytes.min(self.size);
-        bytes <= most && bytes * self.size <= FLOOD_MAX_SCRATCH && segments * self.size <= FLOOD_MAX_FOLDS
-    }
-
-    /// The same place with the lanes that share segments of so many bytes.
-    fn with_lanes_for(self, bytes: usize) -> Place {
-        Place { lanes: (bytes / LANE_MIN_BYTES).clamp(1, self.lanes), ..self }
-    }
-}
-
 impl Plan {
     /// Forgets what was planned and keeps the memory.
     pub fn clear(&mut self) {
@@ -216,48 +186,11 @@ impl Plan {
         self.scratch = 0;
     }
 
-    /// Plans an all-reduce of `count` elements from Send to Recv.
-    pub fn all_reduce(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
-        let bytes = count * element_bytes;
-        let parts = if bytes < TWO_PARTS_FROM_BYTES { 1 } else { 2 };
-        if place.floods(bytes) {
-            flood::all_reduce(self, place.with_lanes_for(bytes), count, parts);
-            return Algorithm::Flood;
+    /// Adds a local copy.
+    fn copy(&mut self, from: Span, to: Span) {
+        if from.len > 0 {
+            self.copies.push((from, to));
         }
-        ring::all_reduce(self, place.with_lanes_for(bytes / parts / place.size), count, parts);
-        Algorithm::Ring
-    }
-
-    /// The flood, whatever the size and the lanes.
-    #[cfg(test)]
-    pub fn flood_all_reduce(&mut self, place: Place, count: usize, parts: usize) {
-        flood::all_reduce(self, place, count, parts);
-    }
-
-    /// The ring of one or two parts, whatever the size.
-    #[cfg(test)]
-    pub fn ring_all_reduce(&mut self, place: Place, count: usize, parts: usize) {
-        ring::all_reduce(self, place, count, parts);
-    }
-
-    /// Plans an all-gather of `count` elements a rank from Send to Recv. In place, the copy of the
-    /// own part is left out by the caller.
-    pub fn all_gather(&mut self, place: Place, count: usize, element_bytes: usize) -> Algorithm {
-        let bytes = count * element_bytes;
-        if place.floods(bytes) {
-            all_gather::whole(self, place.with_lanes_for(bytes), count);
-            return Algorithm::Flood;
-        }
-        all_gather::halves(self, place.with_lanes_for(bytes / 2), count);
-        Algorithm::Ring
-    }
-
-    /// Plans a barrier: one scratch byte of every rank reaches every other.
-    pub fn barrier(&mut self, place: Place) -> Algorithm {
-        let own = Span { buffer: Buffer::Scratch, start: place.rank, len: 1 };
-        exchange::exchange(self, place.with_lanes_for(1), 1, own, Buffer::Scratch);
-        self.scratch = place.size;
-        Algorithm::Flood
     }
 
     /// Starts the next pass in a direction of the ring.
@@ -303,7 +236,7 @@ impl Plan {
     }
 
     /// Adds a span to receive and reduce: `to = own op received`; its place in the pass's received stream.
-    fn reduce(&mut self, to: Span, own: Span, last: bool) -> usize {
+    fn reduce_into(&mut self, to: Span, own: Span, last: bool) -> usize {
         self.receive(Receipt { to, take: Take::Reduce { own, last }, room: 0 })
     }
 

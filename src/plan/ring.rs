@@ -31,7 +31,7 @@ fn pass(plan: &mut Plan, place: Place, flow: Flow, lane: usize, part: Stretch) {
     for step in 1..2 * n - 1 {
         let to = segment(step, Buffer::Recv);
         let at = match step < n {
-            true => plan.reduce(to, segment(step, Buffer::Send), step == n - 1),
+            true => plan.reduce_into(to, segment(step, Buffer::Send), step == n - 1),
             false => plan.store(to),
         };
         if step < 2 * (n - 1) {

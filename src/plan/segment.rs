@@ -22,6 +22,12 @@ impl Stretch {
         Stretch { start: self.start + start, len: end - start }
     }
 
+    /// Its elements from `start` on, at most `len`; fewer, or none, at its end.
+    pub fn cut(self, start: usize, len: usize) -> Stretch {
+        let start = start.min(self.len);
+        Stretch { start: self.start + start, len: len.min(self.len - start) }
+    }
+
     /// The part that goes right and the part that goes left: all and nothing, or a half each.
     pub fn flows(self, parts: usize) -> [(Flow, Stretch); 2] {
         let nothing = Stretch { start: self.start + self.len, len: 0 };

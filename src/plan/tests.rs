@@ -1,5 +1,6 @@
 //! The exhaustive tests of the plans.
 
+use super::choose::*;
 use super::segment::Stretch;
 use super::simulate::{Memory, Setting, Value, simulate};
 use super::*;
@@ -94,7 +95,7 @@ fn every_block_is_gathered_everywhere() {
         };
         for halves in [false, true] {
             let ranks = simulate(setting, memory, |plan, place| match halves {
-                true => all_gather::halves(plan, place, setting.count),
+                true => all_gather::halves(plan, place, &Parts::Equal(setting.count)),
                 false => all_gather::whole(plan, place, setting.count),
             });
             for rank in &ranks {
@@ -167,4 +168,269 @@ fn lane_of(pass: &Pass) -> usize {
         Path::Ring { lane, .. } => lane,
         Path::Direct { .. } => panic!("a direct link has no lanes"),
     }
+}
+
+/// Rings of 2 to 9 with lengths around the cuts, one and several lanes, links that hold one element or all,
+/// drawn turns, in place and not.
+fn for_some(check: impl Fn(Setting)) {
+    for size in 2..=9 {
+        for count in [0, 1, 2, 3, size - 1, size, size + 1, 2 * size + 3, 41, 90] {
+            for (lanes, capacity, seed) in
+                [(1, usize::MAX, 0), (1, 1, 0), (3, 1, 5), (2, 7, count as u64 + 1)]
+            {
+                for in_place in [false, true] {
+                    check(Setting { size, lanes, count, in_place, capacity, seed });
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of an element for which a block of a window has so many elements.
+fn bytes_for(block: usize) -> usize {
+    (64 << 10) / block
+}
+
+/// Parts of the same length, of none and of many, and all on one rank.
+fn uneven(size: usize, count: usize) -> [Parts; 3] {
+    let listed = |lens: Vec<usize>| {
+        let mut start = 0;
+        let part = |len: usize| {
+            start += len;
+            Stretch { start: start - len, len }
+        };
+        Parts::Listed(lens.into_iter().map(part).collect())
+    };
+    let odd = (0..size).map(|rank| if rank % 3 == 1 { 0 } else { count * (rank + 1) / size + rank % 2 });
+    let one = (0..size).map(|rank| if rank == size / 2 { count } else { 0 });
+    [Parts::Equal(count), listed(odd.collect()), listed(one.collect())]
+}
+
+fn assert_inputs_kept(setting: Setting, ranks: &[super::simulate::Rank]) {
+    for (number, rank) in ranks.iter().enumerate() {
+        let input = &rank.memory[Buffer::Send as usize];
+        let kept = input.iter().enumerate().all(|(i, value)| *value == Some(Value::input(number, i)));
+        assert!(setting.in_place || kept, "the input of rank {number} was written: {setting:?}");
+    }
+}
+
+/// A chain that is whole: what went right began at `first.0`, what went left at `first.1`.
+fn assert_chain(value: Option<Value>, index: usize, size: usize, right: bool, first: (usize, usize)) {
+    let value = value.expect("an element was not delivered");
+    assert_eq!((value.index, value.len, value.ended), (index as u16, size as u8, true), "{value:?}");
+    let (first, direction) = if right { (first.0, 1) } else { (first.1, -1) };
+    assert!(usize::from(value.first) == first && (value.direction == direction || size == 2), "{value:?}");
+}
+
+#[test]
+fn parts_are_reduced_in_chains_that_end_at_their_ranks() {
+    for_some(|setting| {
+        let Setting { size, count, in_place, .. } = setting;
+        for parts in uneven(size, count) {
+            for (halves, block) in [(1, None), (2, None), (1, Some(1)), (2, Some(4)), (2, Some(1 << 10))] {
+                let memory = |rank: usize| Memory {
+                    send: parts.total(size),
+                    recv: if in_place { 0 } else { parts.of(rank).len },
+                    inside: (Buffer::Recv, parts.of(rank).start),
+                };
+                let ranks = simulate(setting, memory, |plan, place| match block {
+                    None => reduce_scatter::flood(plan, place, &parts, halves),
+                    Some(block) => reduce_scatter::ring(plan, place, &parts, halves, bytes_for(block)),
+                });
+                assert_inputs_kept(setting, &ranks);
+                for (number, rank) in ranks.iter().enumerate() {
+                    let part = parts.of(number);
+                    let right = part.flows(halves)[0].1.len;
+                    let ends = ((number + 1) % size, (number + size - 1) % size);
+                    for i in 0..part.len {
+                        assert_chain(rank.output()[i], part.start + i, size, i < right, ends);
+                    }
+                    let (before, after) = (0..part.start, part.start + part.len..parts.total(size));
+                    for i in before.chain(after).filter(|_| in_place) {
+                        assert_eq!(rank.memory[0][i], Some(Value::input(number, i)), "beside the own part");
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn the_root_reduces_all_in_order() {
+    for_some(|setting| {
+        let Setting { size, count, in_place, .. } = setting;
+        for root in 0..size {
+            for (parts, block) in [(1, None), (2, None), (1, Some(1)), (2, Some(4)), (2, Some(1 << 10))] {
+                let memory = |rank: usize| Memory {
+                    send: count,
+                    recv: if in_place || rank == root { count } else { 0 },
+                    inside: (Buffer::Send, 0),
+                };
+                let ranks = simulate(setting, memory, |plan, place| {
+                    let rooted = rooted::Rooted { place, root };
+                    match block {
+                        None => rooted::reduce_flood(plan, rooted, count, parts, bytes_for(4)),
+                        Some(block) => rooted::reduce_chains(plan, rooted, count, parts, bytes_for(block)),
+                    }
+                });
+                assert_inputs_kept(setting, &ranks);
+                let right = Stretch::whole(count).flows(parts)[0].1.len;
+                for i in 0..count {
+                    let ends = ((root + 1) % size, (root + size - 1) % size);
+                    assert_chain(ranks[root].output()[i], i, size, i < right, ends);
+                }
+                for (number, rank) in
+                    ranks.iter().enumerate().filter(|(number, _)| *number != root && in_place)
+                {
+                    let kept = (0..count).all(|i| rank.output()[i] == Some(Value::input(number, i)));
+                    assert!(kept, "rank {number} is not the root");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_broadcast_reaches_every_rank() {
+    for_some(|setting| {
+        let Setting { size, count, .. } = setting;
+        for root in 0..size {
+            for halves in [false, true] {
+                let memory = |_| Memory { send: count, recv: count, inside: (Buffer::Send, 0) };
+                let ranks = simulate(Setting { in_place: true, ..setting }, memory, |plan, place| {
+                    let rooted = rooted::Rooted { place, root };
+                    match halves {
+                        true => rooted::broadcast_halves(plan, rooted, count),
+                        false => rooted::broadcast_whole(plan, rooted, count),
+                    }
+                });
+                for rank in ranks {
+                    let right = (0..count).map(|i| Some(Value::input(root, i)));
+                    assert!(right.eq(rank.output().iter().copied()));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn the_root_gathers_and_scatters_every_block() {
+    for_some(|setting| {
+        let Setting { size, count, in_place, .. } = setting;
+        for root in 0..size {
+            for (halves, block) in [(1, 1), (2, 4), (2, 1 << 10)] {
+                let parts = Parts::Equal(count);
+                let rooted = |place| rooted::Rooted { place, root };
+                let memory = |rank: usize| Memory {
+                    send: count,
+                    recv: if rank == root {
+                        size * count
+                    } else if in_place {
+                        count
+                    } else {
+                        0
+                    },
+                    inside: (Buffer::Send, if rank == root { rank * count } else { 0 }),
+                };
+                let ranks = simulate(setting, memory, |plan, place| {
+                    rooted::gather(plan, rooted(place), &parts, halves, bytes_for(block));
+                });
+                assert_inputs_kept(setting, &ranks);
+                let right = (0..size).flat_map(|r| (0..count).map(move |i| Some(Value::input(r, i))));
+                assert!(right.eq(ranks[root].output().iter().copied()), "{setting:?}, root {root}");
+
+                let memory = |rank: usize| Memory {
+                    send: if rank == root {
+                        size * count
+                    } else if in_place {
+                        count
+                    } else {
+                        0
+                    },
+                    recv: count,
+                    inside: (Buffer::Recv, if rank == root { rank * count } else { 0 }),
+                };
+                let ranks = simulate(setting, memory, |plan, place| {
+                    rooted::scatter(plan, rooted(place), &parts, halves, bytes_for(block));
+                });
+                for (number, rank) in ranks.iter().enumerate() {
+                    let right = (0..count).map(|i| Some(Value::input(root, number * count + i)));
+                    assert!(right.eq(rank.output()[..count].iter().copied()), "{setting:?}, root {root}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn every_rank_gathers_parts_of_any_length() {
+    for_some(|setting| {
+        let Setting { size, count, .. } = setting;
+        for parts in uneven(size, count) {
+            for halves in [false, true] {
+                let memory = |rank: usize| Memory {
+                    send: parts.of(rank).len,
+                    recv: parts.total(size),
+                    inside: (Buffer::Send, parts.of(rank).start),
+                };
+                let ranks = simulate(setting, memory, |plan, place| match halves {
+                    true => all_gather::halves(plan, place, &parts),
+                    false => all_gather::parts_whole(plan, place, &parts),
+                });
+                for rank in &ranks {
+                    let right =
+                        (0..size).flat_map(|r| (0..parts.of(r).len).map(move |i| Some(Value::input(r, i))));
+                    assert!(right.eq(rank.output().iter().copied()), "{setting:?}, {parts:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn every_block_goes_from_every_rank_to_every_rank() {
+    for_some(|setting| {
+        let Setting { size, count, .. } = setting;
+        if setting.in_place {
+            return;
+        }
+        let even: fn(usize, usize, usize) -> usize = |_, _, count| count;
+        let odd: fn(usize, usize, usize) -> usize = |from, to, count| (from * 5 + to * 3) % 4 * count / 2;
+        for lens in [even, odd] {
+            let len = |from: usize, to: usize| lens(from, to, count);
+            let packed = |lens: Vec<usize>| {
+                let starts = lens.iter().scan(0, |sum, len| Some(std::mem::replace(sum, *sum + len)));
+                Parts::Listed(starts.zip(&lens).map(|(start, len)| Stretch { start, len: *len }).collect())
+            };
+            let send = |rank: usize| packed((0..size).map(|to| len(rank, to)).collect());
+            let recv = |rank: usize| packed((0..size).map(|from| len(from, rank)).collect());
+            let memory = |rank: usize| Memory {
+                send: send(rank).total(size),
+                recv: recv(rank).total(size),
+                inside: (Buffer::Send, 0),
+            };
+            for element in [0, 1, bytes_for(1), bytes_for(4)] {
+                let ranks = simulate(setting, memory, |plan, place| {
+                    let parts = (&send(place.rank), &recv(place.rank));
+                    match element {
+                        0 => {
+                            plan.all_to_all_direct(place, parts.0, parts.1);
+                        }
+                        element => plan.relay_blocks(place, &len, parts, element),
+                    }
+                });
+                assert_inputs_kept(setting, &ranks);
+                for (number, rank) in ranks.iter().enumerate() {
+                    let blocks = (0..size).map(|from| send(from).of(number));
+                    let right = blocks.enumerate().flat_map(|(from, block)| {
+                        (block.start..block.start + block.len).map(move |i| Some(Value::input(from, i)))
+                    });
+                    assert!(
+                        right.eq(rank.output().iter().copied()),
+                        "{setting:?}, elements of {element} bytes"
+                    );
+                }
+            }
+        }
+    });
 }

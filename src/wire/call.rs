@@ -26,6 +26,9 @@ macro_rules! kinds {
         pub enum Kind { $($(#[$meaning])* $variant = $number,)* }
 
         impl Kind {
+            /// Every kind.
+            pub const ALL: &[Kind] = &[$(Kind::$variant,)*];
+
             fn from_number(number: u8) -> Option<Kind> {
                 match number { $($number => Some(Kind::$variant),)* _ => None }
             }

@@ -14,6 +14,8 @@ const HELLO_FIXED: usize = 72;
 const LITTLE: u8 = 1;
 const BIG: u8 = 2;
 
+/// A hello's flag: its sender keeps sums of 16-bit floats in f32.
+pub const IS_WIDE: u32 = 1;
 /// A hello's flag: its sender has a shared secret.
 pub const HAS_SECRET: u32 = 1 << 31;
 

@@ -17,7 +17,7 @@
 //! | 18 | 2, 2 | lane, number of lanes |
 //! | 22 | 2 | reserved, 0 |
 //! | 24 | 4, 4, 4 | ring size, own rank, the other's rank |
-//! | 36 | 4 | flags: bit 31, the sender has a shared secret |
+//! | 36 | 4 | flags: bit 0, the sender keeps sums of 16-bit floats in f32; bit 31, it has a shared secret |
 //! | 40 | 16 | group id; 0 on the links that form a group out of processes |
 //! | 56 | 16 | nonce, fresh at each create |
 //! | 72 | 0 to 255 | job id |
@@ -70,7 +70,7 @@ mod opening;
 pub use call::{CALL_HEADER, CallHeader, Kind, Refused, digest};
 pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic, Unreached};
 pub use gossip::{Member, group_id};
-pub use hello::{Answer, HAS_SECRET, Hello, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
+pub use hello::{Answer, HAS_SECRET, Hello, IS_WIDE, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
 pub use opening::{Guarded, MAC, NONCE, Opening, PROOF};
 
 /// The protocol's version: the rules of what goes where, in which order, in which bytes.

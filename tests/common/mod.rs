@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use ring::bootstrap::config::{Address, Config, Host};
-use ring::group::{AllGather, AllReduce, Group, Message};
+use ring::error::Result;
+use ring::group::{Call, Group, Kind, Message};
 use ring::memory::Region;
 
 /// Ports from here on are below the range that the system gives to outgoing connections.
@@ -39,6 +40,7 @@ pub fn configurations(size: usize, addresses: usize, connections: usize) -> Vec<
         secret: None,
         connect_timeout: Some(Duration::from_secs(20)),
         timeout: Some(Duration::from_secs(20)),
+        wide: false,
         connections,
     };
     (0..size).map(config).collect()
@@ -66,21 +68,33 @@ pub fn bytes<T: Copy, const N: usize>(values: &[T], to_bytes: impl Fn(T) -> [u8;
     values.iter().flat_map(|value| to_bytes(*value)).collect()
 }
 
+/// Runs a collective whose arguments are right.
+pub fn run(group: &Group, call: Call<'_>) -> Result<()> {
+    group.collective(call.kind, Ok(call))
+}
+
+/// A barrier.
+pub fn barrier(group: &Group) -> Result<()> {
+    run(group, Call::new(Kind::Barrier, 0))
+}
+
 /// An all-reduce between two byte vectors.
 pub fn all_reduce<'a>(
     send: &'a mut [u8],
     recv: &'a mut [u8],
     dtype: ring::dtype::Dtype,
     op: ring::dtype::Op,
-) -> AllReduce<'a> {
+) -> Call<'a> {
     let count = recv.len() / dtype.size();
-    AllReduce { send: Region::from_slice(send), recv: Region::from_slice(recv), count, dtype, op }
+    let (send, recv) = (Region::from_slice(send), Region::from_slice(recv));
+    Call { send, recv, ..Call::new(Kind::AllReduce, count).by_op(dtype, op) }
 }
 
 /// An all-gather between two byte vectors.
-pub fn all_gather<'a>(send: &'a mut [u8], recv: &'a mut [u8], dtype: ring::dtype::Dtype) -> AllGather<'a> {
+pub fn all_gather<'a>(send: &'a mut [u8], recv: &'a mut [u8], dtype: ring::dtype::Dtype) -> Call<'a> {
     let count = send.len() / dtype.size();
-    AllGather { send: Region::from_slice(send), recv: Region::from_slice(recv), count, dtype }
+    let (send, recv) = (Region::from_slice(send), Region::from_slice(recv));
+    Call { send, recv, ..Call::new(Kind::AllGather, count).of(dtype) }
 }
 
 /// A message in a byte vector.

@@ -1,6 +1,6 @@
 /* A rank is stopped, before it enters a call or in the middle of one: the others time out and name it,
  * having slept, and it hears the verdict on itself when it goes on. All positions at the same time, each a
- * ring of its own, since all they do is wait. Arguments: before or during, ranks, timeout in ms. */
+ * ring of its own, since all they do is wait. Arguments: before or during, ranks, timeout in ms, work. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@ enum { COUNT = 1 << 20, APART_US = 1000000 };
 #define MOVES_ON_S 0.6
 
 struct run {
+  const struct work *work;
   int victim, before, timeout_ms;
   int enter; /* the stopped rank may */
   double stopped;
@@ -42,7 +43,7 @@ static void body(int rank, int size, const char *hosts, void *data) {
   ring_status_t status;
   do {
     witness_enter(witness);
-    status = do_work(&WORKS[0], &desk);
+    status = do_work(run->work, &desk);
   } while (status == RING_STATUS_OK);
   witness_failure(witness, group, status);
   ring_group_destroy(group);
@@ -84,7 +85,7 @@ static void one_case(int victim, int size, const char *unused, void *data) {
     const struct witness *w = &run->witnesses[rank];
     double took = w->failed - w->entered;
     if (rank == victim) continue;
-    CHECK(strstr(w->text, "all_reduce"), "%s", w->text);
+    CHECK(strstr(w->text, run->work->name), "%s", w->text);
     if (took > 1) CHECK(w->used_s < CPU_SHARE * took, "rank %d used %.3f s of a core in %.3f s", rank, w->used_s, took);
   }
   /* Now the accused itself. */
@@ -98,9 +99,9 @@ static void one_case(int victim, int size, const char *unused, void *data) {
 }
 
 int main(int argc, char **argv) {
-  CHECK(argc == 4, "arguments: before or during, ranks, timeout");
+  CHECK(argc == 5, "arguments: before or during, ranks, timeout, work");
   int size = atoi(argv[2]);
-  struct run run = {.before = !strcmp(argv[1], "before"), .timeout_ms = atoi(argv[3])};
+  struct run run = {.before = !strcmp(argv[1], "before"), .timeout_ms = atoi(argv[3]), .work = find_work(argv[4])};
   run_ranks(size, NULL, one_case, &run, 60, 0);
   return 0;
 }

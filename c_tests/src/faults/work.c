@@ -40,10 +40,10 @@ static ring_status_t all_gather(struct desk *desk) {
 
 static ring_status_t barrier(struct desk *desk) { return ring_barrier(desk->group); }
 
-/* Everyone to the right, then everyone to the left. */
+/* Everyone to the left, then to the second on the left, and so on all the way round. */
 static ring_status_t message(struct desk *desk) {
-  int right = (desk->rank + 1) % desk->size, left = (desk->rank + desk->size - 1) % desk->size;
-  int to = desk->turn % 2 ? right : left, from = desk->turn % 2 ? left : right;
+  int step = 1 + (int)(desk->turn % ((uint32_t)desk->size - 1));
+  int to = (desk->rank + desk->size - step) % desk->size, from = (desk->rank + step) % desk->size;
   ring_status_t status =
       ring_send_recv(desk->group, desk->send, desk->count, to, desk->recv, desk->count, from, RING_DTYPE_UINT32);
   if (status == RING_STATUS_OK) check(desk, 0, desk->count, (uint32_t)from + 1);
