@@ -43,6 +43,7 @@ impl Group {
     pub fn collective(&self, kind: Kind, call: Result<Call<'_>>) -> Result<()> {
         let _entered = self.enter()?;
         let call = call.map_err(|refusal| self.refuse(kind, refusal))?;
+        let _busy = self.counters.busy();
         let ticket = self.collectives.turns.ticket();
         ticket.wait();
         let result = self.check_health().and_then(|()| match self.size() {

@@ -12,6 +12,7 @@ use super::collectives::{Collective, named};
 use super::delivery::Delivery;
 use super::operation::Operation;
 use super::request::Reply;
+use super::stats::Busy;
 use super::turns::Ticket;
 use crate::engine::{Clock, Due, Fault, Turn, Waking};
 use crate::error::{Error, Result, Status};
@@ -61,6 +62,8 @@ struct Queue<'a> {
 
 /// An operation under way.
 struct Running<'a> {
+    /// Of a request, whose time no call of the host program's counts.
+    busy: Option<Busy<'a>>,
     operation: Box<dyn Operation + 'a>,
     clock: Clock,
     /// Since when the others' word at its deadline is waited for.
@@ -244,12 +247,14 @@ impl<'a> Queue<'a> {
         {
             changed = true;
             let Pending { work, ticket, timeout, reply, entered } = pending;
+            let busy = entered.is_some().then(|| group.counters.busy());
             let mut clock = Clock::default();
             clock.start(timeout);
             match operation(group, work, &ticket, timeout) {
                 Ok(operation) => {
                     let (hearing, moved) = (None, false);
-                    self.running = Some(Running { operation, clock, hearing, moved, ticket, reply, entered });
+                    self.running =
+                        Some(Running { busy, operation, clock, hearing, moved, ticket, reply, entered });
                 }
                 Err(error) => release(group, ticket, reply, entered, Err(error)),
             }
@@ -258,8 +263,10 @@ impl<'a> Queue<'a> {
     }
 
     fn end(&mut self, group: &Group, result: std::result::Result<(), Fault>) {
-        if let Some(Running { operation, ticket, reply, entered, .. }) = self.running.take() {
-            release(group, ticket, reply, entered, operation.finish(result));
+        if let Some(Running { busy, operation, ticket, reply, entered, .. }) = self.running.take() {
+            let result = operation.finish(result);
+            drop(busy);
+            release(group, ticket, reply, entered, result);
         }
     }
 }

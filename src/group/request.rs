@@ -37,6 +37,11 @@ impl Request {
         Err(Error::new(Status::InvalidState, text))
     }
 
+    /// Whether the operation has ended.
+    pub fn is_done(&self) -> bool {
+        self.result.get().is_some()
+    }
+
     /// How the operation has ended; None while it runs. The memory that it was lent is the caller's again
     /// once it has.
     pub fn result(&self) -> Option<Result<()>> {

@@ -1,7 +1,7 @@
 //! What a group counts.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Group;
 use crate::watcher::Side;
@@ -15,7 +15,7 @@ pub struct Stats {
     pub bytes_sent: u64,
     /// Bytes on data links, headers included.
     pub bytes_received: u64,
-    /// Nanoseconds inside calls that block, all threads together.
+    /// Nanoseconds inside calls, and of requests from their turn to their end: each counts for itself.
     pub busy_ns: u64,
     /// Nanoseconds asleep for want of the right and of the left neighbour: see [`Counters::waited`].
     pub wait_ns: [u64; 2],
@@ -46,9 +46,9 @@ impl Counters {
         self.bytes_received.fetch_add(received, Relaxed);
     }
 
-    /// A thread was in a call for so long.
-    pub fn busy(&self, time: Duration) {
-        self.busy_ns.fetch_add(time.as_nanos() as u64, Relaxed);
+    /// A call begins; it ends when this is dropped.
+    pub fn busy(&self) -> Busy<'_> {
+        Busy { counters: self, since: Instant::now() }
     }
 
     /// An operation was asleep for so long and waited to send to, or to receive from, these neighbours. What
@@ -64,6 +64,18 @@ impl Counters {
     /// So many connections were no peer's.
     pub fn set_strangers(&self, strangers: u64) {
         self.strangers.store(strangers, Relaxed);
+    }
+}
+
+/// A call under way.
+pub struct Busy<'c> {
+    counters: &'c Counters,
+    since: Instant,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.counters.busy_ns.fetch_add(self.since.elapsed().as_nanos() as u64, Relaxed);
     }
 }
 
