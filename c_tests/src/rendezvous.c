@@ -183,5 +183,6 @@ int main(int arguments, char **argument) {
   } else {
     run_ranks(4, rendezvous_at("127.0.0.1"), with_strangers, NULL, 30, 0);
   }
+  release_ports();
   return 0;
 }

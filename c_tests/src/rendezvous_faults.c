@@ -221,6 +221,7 @@ int main(int arguments, char **argument) {
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     if (arguments == 2 && strcmp(argument[1], parts[i].name) == 0) {
       parts[i].run();
+      release_ports();
       return 0;
     }
   }
