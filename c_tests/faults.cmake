@@ -23,6 +23,15 @@ foreach(size 2 3 4 5 8)
   endforeach()
 endforeach()
 
+# The other collectives, in fewer rings.
+set(other_works reduce_scatter broadcast reduce gather scatter all_to_all all_gather_v reduce_scatter_v all_to_all_v
+    all_reduce_custom reduce_scatter_v_custom)
+foreach(work ${other_works})
+  foreach(size 3 4)
+    faults_test(kill_${work}_n${size} kill 120 ${work} ${size})
+  endforeach()
+endforeach()
+
 faults_program(stop)
 foreach(size 3 4 5 8)
   foreach(moment before during)
@@ -60,5 +69,10 @@ endforeach()
 # FAULTS_ROUNDS and FAULTS_SEED in the environment: see its source.
 faults_program(stress)
 faults_test(stress stress 600)
+foreach(fault mismatch destroy abort)
+  foreach(size 3 4)
+    faults_test(${fault}_each_n${size} stress 120 ${fault} ${size} each)
+  endforeach()
+endforeach()
 faults_program(abort)
 faults_test(abort abort 60)
