@@ -40,6 +40,9 @@ foreach(size 3 4 5 8)
   faults_test(stop_message_n${size} stop 60 during ${size} 2000 message)
 endforeach()
 faults_test(stop_5_s stop 60 before 4 5000 all_reduce)
+faults_test(stop_moves_n4 stop 60 during 4 2000 broadcast gather scatter all_to_all)
+faults_test(stop_reductions_n4 stop 60 during 4 2000 reduce_scatter reduce reduce_scatter_v all_reduce_custom)
+faults_test(stop_listed_n3 stop 60 during 3 2000 all_gather_v all_to_all_v reduce_scatter_v_custom)
 
 foreach(program absent waiting patience destroyed gone interrupted descriptors
         crossed beside slow_log)
