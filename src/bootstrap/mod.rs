@@ -23,6 +23,7 @@ mod too_late;
 mod visitors;
 
 pub use door::Door;
+pub use far_dial::{Deadline, HasAnswered};
 pub use forming::form;
 pub use reach::Reach;
 

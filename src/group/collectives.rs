@@ -9,7 +9,7 @@ use super::{Group, lock, try_lock};
 use crate::dtype::Dtype;
 use crate::engine::{Engine, Observer, Route, Task, Traffic};
 use crate::error::{Error, Result, Status};
-use crate::kernels::FloatMode;
+use crate::kernels::{FloatMode, Reduction, WIDE_BYTES};
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Algorithm, Buffer, Flow, Path, Place, Plan, Span};
@@ -53,6 +53,7 @@ impl Group {
     pub fn collective(&self, kind: Kind, call: Result<Call<'_>>) -> Result<()> {
         let _entered = self.enter()?;
         let call = match call {
+            Ok(call) if self.is_wide() => call.widened(),
             Ok(call) => call,
             Err(refusal) => {
                 let number = self.collectives.turns.refuse(refusal.status as i32);
@@ -86,7 +87,8 @@ impl Group {
             self.collectives.turns.refuse_current(turn, Status::Unsupported as i32);
             return Err(named(call.kind, turn.number, Error::new(Status::Unsupported, text)));
         };
-        let scratch = machine.plan.scratch * call.element;
+        let elements = machine.plan.scratch.saturating_mul(call.element);
+        let scratch = elements.saturating_add(machine.plan.sums.saturating_mul(WIDE_BYTES));
         if machine.scratch.len() < scratch {
             let missing = scratch - machine.scratch.len();
             if machine.scratch.try_reserve_exact(missing).is_err() {
@@ -99,6 +101,7 @@ impl Group {
         let header =
             CallHeader { algorithm: algorithm as u8, refused: turn.refused, ..call.header(turn.number) };
         machine.route(place, header);
+        let memory = Region::from_slice(&mut machine.scratch);
         let task = Task {
             plan: &machine.plan,
             element: call.element,
@@ -106,7 +109,8 @@ impl Group {
             ranks: place.size,
             send: call.send,
             recv: call.recv,
-            scratch: Region::from_slice(&mut machine.scratch),
+            scratch: memory.part(0, elements),
+            sums: memory.part(elements, scratch - elements),
         };
         let floats = call.op.is_some() && call.dtype.is_some_and(Dtype::is_floating);
         let _mode = floats.then(FloatMode::ieee);
@@ -152,6 +156,7 @@ impl Observer for Watched<'_> {
 /// Plans a call; None where this build has no plan for it.
 fn planned(plan: &mut Plan, place: Place, call: &Call<'_>) -> Option<Algorithm> {
     plan.clear();
+    plan.wide = matches!(call.reduction, Some(Reduction::Wide(_)));
     let Call { count, element, .. } = *call;
     let root = call.root.unwrap_or(0);
     let algorithm = match call.kind {
@@ -172,7 +177,7 @@ fn planned(plan: &mut Plan, place: Place, call: &Call<'_>) -> Option<Algorithm> 
     let start_of = |span: Span| match span.buffer {
         Buffer::Send => call.send.part(span.start * element, span.len * element).as_ptr(),
         Buffer::Recv => call.recv.part(span.start * element, span.len * element).as_ptr(),
-        Buffer::Scratch => std::ptr::null_mut(),
+        Buffer::Scratch | Buffer::Sums => std::ptr::null_mut(),
     };
     // In place the own part lies where it is to go.
     plan.copies.retain(|(from, to)| start_of(*from) != start_of(*to));

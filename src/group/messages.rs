@@ -7,6 +7,7 @@ use super::calls::Message;
 use super::failure::Running;
 use super::turns::{Turn, Turns};
 use super::{Group, lock, try_lock};
+use crate::bootstrap::Deadline;
 use crate::engine::{Engine, Fault, Observer, Route, Task, Traffic};
 use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, ComingLink, Link};
@@ -295,10 +296,10 @@ impl Group {
     }
 
     /// The receiver waits as long as its own timeout for what the sender tries: it is to hear in time of a failure.
-    fn dial_deadline(&self) -> Option<Instant> {
+    fn dial_deadline(&self) -> Deadline {
         let half = self.timeout().map(|timeout| timeout / 2);
-        let limit = self.connect_timeout.into_iter().chain(half).min()?;
-        Instant::now().checked_add(limit)
+        let limit = self.connect_timeout.into_iter().chain(half).min();
+        Deadline::IfAlive(limit.and_then(|limit| Instant::now().checked_add(limit)))
     }
 
     fn both(&self, send: &Half<'_, '_>, out: &Turn<'_>, recv: &Half<'_, '_>, into: &Turn<'_>) -> Result<()> {
@@ -334,7 +335,8 @@ impl Group {
         messages: &[wire::Message],
         arrival: Option<&Arc<Arrival>>,
     ) -> std::result::Result<(), Missed> {
-        let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch: Region::empty() };
+        let (scratch, sums) = (Region::empty(), Region::empty());
+        let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch, sums };
         let timeout = self.timeout();
         messages.iter().for_each(|message| self.health.begin(*message));
         if let Some(arrival) = arrival {

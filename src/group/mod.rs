@@ -233,7 +233,8 @@ impl Duties for Watching {
     }
 
     fn look(&mut self, now: Instant) -> Option<Error> {
-        self.door.as_mut()?.progress(now)
+        let health = &self.group.upgrade()?.health;
+        self.door.as_mut()?.progress(now, &|_, rank, since| health.has_answered(rank, since))
     }
 
     fn failed(&mut self) {
