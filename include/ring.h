@@ -352,6 +352,17 @@ typedef int32_t ring_log_level;
 typedef struct ring_group ring_group;
 
 /**
+ * A collective or a message that was started and goes on beside its caller. Until it is done its buffers belong
+ * to the library: the caller neither writes, frees nor reads them, but those that are only sent, which it may
+ * read. Afterwards, however it ended, the library never touches them again. Any thread may use it; it may
+ * outlive its group.
+ *
+ * Functions: ring_request_test, ring_request_wait, ring_request_destroy; made by the functions whose
+ * names end in _async.
+ */
+typedef struct ring_request ring_request;
+
+/**
  * An element type: one of enum ring_dtype.
  */
 typedef int32_t ring_dtype_t;
@@ -422,13 +433,19 @@ typedef int32_t ring_transport_t;
  * What a group is made of. Set up by ring_config_init, which makes every field mean "default"; the
  * library copies what the pointers point to before ring_group_create returns.
  *
- * Exactly one of hostfile and hosts is set; an empty string counts as set. Fields that this build
+ * Exactly one of hostfile, hosts and rendezvous is set; an empty string counts as set. Fields that this build
  * doesn't have are RING_STATUS_UNSUPPORTED when set.
  *
  * A hostfile is a JSON array with one entry a rank, each an array of "host:port" strings (one
  * connection lane per address) or one such string. Hosts are IPv4, [IPv6], [IPv6%interface] or
  * names. A rank listens on its own entry's addresses and connects to those of the next rank; files
  * may differ between ranks in the other entries, where port 0 is allowed.
+ *
+ * With a rendezvous only one address is known beforehand: "host:port", where rank 0 listens, in the
+ * form of a hostfile's. Every other rank listens at a port that its system chooses, and tells rank 0,
+ * which tells all where the others are once everyone has come: a rank is where rank 0 saw its connection
+ * come from, and rank 0, with the ranks of its host, where each rank has reached it. Rank 0 alone
+ * may have "0.0.0.0:port" or "[::]:port". Ranks reach each other directly, at any port.
  */
 typedef struct ring_config {
   /**
@@ -440,7 +457,8 @@ typedef struct ring_config {
    */
   int32_t rank;
   /**
-   * Ranks in the group; 0, or as many as the hostfile has entries.
+   * Ranks in the group. With a rendezvous it must be set; else 0, or as many as the hostfile has
+   * entries.
    */
   int32_t size;
   /**
@@ -452,7 +470,7 @@ typedef struct ring_config {
    */
   const char *hosts;
   /**
-   * Or "host:port" where rank 0 listens. Not in this build.
+   * Or "host:port" where rank 0 listens, alike on all ranks; needs rank and size.
    */
   const char *rendezvous;
   /**
@@ -522,6 +540,11 @@ typedef struct ring_config ring_config_t;
 typedef void (*ring_reduce_fn)(void *acc, const void *input, size_t count, void *user_data);
 
 /**
+ * A call that goes on beside its caller.
+ */
+typedef struct ring_request ring_request_t;
+
+/**
  * A log level: one of enum ring_log_level.
  */
 typedef int32_t ring_log_level_t;
@@ -532,6 +555,56 @@ typedef int32_t ring_log_level_t;
  * or longjmp. Calls on groups from inside it give RING_STATUS_INVALID_STATE.
  */
 typedef void (*ring_log_fn)(ring_log_level_t level, const char *message, void *user_data);
+
+/**
+ * What a group has counted since it was created; see ring_group_stats. All numbers only grow.
+ */
+typedef struct ring_stats {
+  /**
+   * sizeof(ring_stats_t), set by the caller.
+   */
+  size_t struct_size;
+  /**
+   * Collectives and messages that this rank has finished with success, requests included. A send_recv counts for
+   * as many messages as it has.
+   */
+  uint64_t operations;
+  /**
+   * Bytes that this rank has sent on the group's data connections: payload, and a header a call and neighbour.
+   * It is counted when a call ends, however it ends.
+   */
+  uint64_t bytes_sent;
+  /**
+   * Bytes that it has received there, likewise.
+   */
+  uint64_t bytes_received;
+  /**
+   * Nanoseconds in calls: of each collective and message from its call, or of a request from its turn, to its
+   * end. Those that run at the same time count each for itself.
+   */
+  uint64_t busy_ns;
+  /**
+   * Of these, nanoseconds asleep while waiting for the left neighbour (rank - 1): to receive from it, or for it
+   * to take more. What waits for both neighbours counts for both; the first few ten microseconds of a wait are
+   * spent awake and count for none. In a ring of two the neighbours are one rank: left is what is received from it
+   * on the connection that it opened.
+   */
+  uint64_t wait_left_ns;
+  /**
+   * The same of the right neighbour (rank + 1).
+   */
+  uint64_t wait_right_ns;
+  /**
+   * Connections to this rank's port, since its ring began to form, that were no peer's, or that had another job's
+   * id or secret.
+   */
+  uint64_t strangers_refused;
+} ring_stats;
+
+/**
+ * What a group has counted.
+ */
+typedef struct ring_stats ring_stats_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -623,28 +696,41 @@ void ring_config_init(ring_config_t *config, size_t struct_size);
  * RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
  * RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
  * RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
- * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
- * settings, or isn't a rank of this ring; the text names ranks, addresses and errors. A rank that
- * fails at once is only missing to those that had not met it: its own text has the cause.
- * RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
- * secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
- * connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
+ * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour, or with a rendezvous any rank,
+ * didn't come in time, has other settings, or isn't a rank of this ring; the text names ranks,
+ * addresses and errors. A rank that fails at once is only missing to those that had not met it: its
+ * own text has the cause.
+ * RING_STATUS_AUTH_FAILED: the right neighbour, or rank 0 at the rendezvous, did not prove that it
+ * knows config->secret, has a secret where this rank has none, or the reverse: at once. The same of the
+ * left neighbour, or for rank 0 of those who come to it: after connect_timeout_ms, since it may have
+ * been a stranger, and the rank may still come.
  * RING_STATUS_SYSTEM: the host refused descriptors or threads.
  */
-RING_NODISCARD ring_status_t ring_group_create(const ring_config_t *config, ring_group_t **out);
+RING_NODISCARD
+ring_status_t ring_group_create(const ring_config_t *config,
+                                ring_group_t **out);
 
 /**
- * As ring_group_create, with the configuration from the environment: RING_RANK or MLX_RANK,
- * RING_HOSTFILE or MLX_HOSTFILE (the first that is set wins), RING_SIZE, RING_JOB_ID,
- * RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its end),
- * RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info or
- * debug), which sends the log to stderr unless a log callback is set.
+ * As ring_group_create, with the configuration from the environment. Of several variables for one
+ * thing the first that is set wins:
+ *
+ * - this rank: RING_RANK, MLX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, RANK;
+ * - the others: RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE, MASTER_ADDR with MASTER_PORT (and 1 is
+ *   added to the port where TORCHELASTIC_USE_AGENT_STORE is True, since it is then taken);
+ * - the number of ranks, which a rendezvous needs and a hostfile must have: RING_SIZE, else that of the
+ *   launcher which gave the rank (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_NTASKS, WORLD_SIZE). With a
+ *   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
+ *
+ * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
+ * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info
+ * or debug), which sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_WIRE, RING_TRANSPORT,
- * RING_TRACE or RING_STALL_WARNING_MS is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_WIRE, RING_TRANSPORT, RING_TRACE or
+ * RING_STALL_WARNING_MS is set.
  */
-RING_NODISCARD ring_status_t ring_group_create_from_env(ring_group_t **out);
+RING_NODISCARD
+ring_status_t ring_group_create_from_env(ring_group_t **out);
 
 /**
  * This process's rank, from 0; -1 for NULL. Never blocks.
@@ -977,6 +1063,130 @@ ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,
                                            void *user_data);
 
 /**
+ * Starts ring_all_reduce and returns at once; *out becomes its request, which is to be destroyed. It takes its
+ * place in the order of the group's calls now, and its buffers until it is done. Requests of collectives run
+ * one after the other; messages, one at a time per direction of a pair, run beside them and beside each other. The
+ * group's first request starts a thread that runs them all.
+ *
+ * Returned at once, and *out is left alone: what ring_all_reduce refuses (RING_STATUS_INVALID_ARGUMENT, also where
+ * out is NULL, RING_STATUS_UNSUPPORTED, RING_STATUS_INVALID_STATE); the group's failure; RING_STATUS_SYSTEM (the
+ * thread can't be started), which fails the group. All else is what ring_request_wait returns.
+ */
+RING_NODISCARD
+ring_status_t ring_all_reduce_async(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_op_t op,
+                                    ring_request_t **out);
+
+/**
+ * Starts ring_reduce_scatter. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_reduce_scatter_async(ring_group_t *group,
+                                        const void *send,
+                                        void *recv,
+                                        size_t recv_count,
+                                        ring_dtype_t dtype,
+                                        ring_op_t op,
+                                        ring_request_t **out);
+
+/**
+ * Starts ring_all_gather. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_all_gather_async(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t send_count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+
+/**
+ * Starts ring_broadcast. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_broadcast_async(ring_group_t *group,
+                                   void *buf,
+                                   size_t count,
+                                   ring_dtype_t dtype,
+                                   int32_t root,
+                                   ring_request_t **out);
+
+/**
+ * Starts ring_all_to_all. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_all_to_all_async(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+
+/**
+ * Starts ring_send. It is done when the connection has taken everything, which may be before the peer asks for
+ * it. See ring_all_reduce_async; what ring_send refuses takes no number.
+ */
+RING_NODISCARD
+ring_status_t ring_send_async(ring_group_t *group,
+                              const void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t dst,
+                              ring_request_t **out);
+
+/**
+ * Starts ring_recv. No collective waits for it. See ring_send_async.
+ */
+RING_NODISCARD
+ring_status_t ring_recv_async(ring_group_t *group,
+                              void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t src,
+                              ring_request_t **out);
+
+/**
+ * Starts ring_barrier: it is done once every rank has started or called this barrier. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_barrier_async(ring_group_t *group,
+                                 ring_request_t **out);
+
+/**
+ * Tells in *done whether the request is done, whether it succeeded or failed: ring_request_wait has its
+ * status. May be repeated. Never waits.
+ *
+ * RING_STATUS_INVALID_ARGUMENT: request or done is NULL. RING_STATUS_INVALID_STATE: called from a callback or in a
+ * forked child.
+ */
+RING_NODISCARD
+ring_status_t ring_request_test(ring_request_t *request,
+                                bool *done);
+
+/**
+ * Waits for the request for timeout_ms at most (0 asks once, RING_TIMEOUT_INFINITE waits for its end, which the
+ * group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
+ * failure. May be repeated, by several threads, too.
+ *
+ * RING_STATUS_PENDING: it still runs, and the group is well. RING_STATUS_ABORTED: the group was destroyed first,
+ * or aborted. RING_STATUS_INVALID_ARGUMENT: request is NULL. RING_STATUS_INVALID_STATE: called from a callback or in
+ * a forked child. Others: as the blocking call would have returned them.
+ */
+RING_NODISCARD
+ring_status_t ring_request_wait(ring_request_t *request,
+                                uint32_t timeout_ms);
+
+/**
+ * Frees the request, and waits for its end first if it still runs; NULL does nothing. From a callback and in a
+ * forked child it does nothing either.
+ */
+void ring_request_destroy(ring_request_t *request);
+
+/**
  * Sends log lines of max_level and below (more serious) to log from now on, for the whole process;
  * NULL turns the log off, as it is at first. When this returns the former callback isn't running and
  * won't be called again.
@@ -987,6 +1197,17 @@ ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,
 ring_status_t ring_set_log_callback(ring_log_fn log,
                                     void *user_data,
                                     ring_log_level_t max_level);
+
+/**
+ * Copies the group's counters; also of a group that has failed. The caller sets out->struct_size; the smaller of
+ * it and the library's own size is written, what is beyond is zeroed. Any thread; never waits.
+ *
+ * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any ring_stats_t (less than
+ * its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+ */
+RING_NODISCARD
+ring_status_t ring_group_stats(const ring_group_t *group,
+                               ring_stats_t *out);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,17 +1,30 @@
 //! A communicator: its numbers, its calls one at a time and in order, its one failure.
 
 mod calls;
+mod collective;
 mod collectives;
+mod counts;
+mod delivery;
+mod driver;
 mod failure;
+mod machine;
 mod messages;
+mod operation;
+mod pairs;
+mod planning;
+mod request;
+mod requests;
+mod stats;
 mod turns;
 
 pub use crate::plan::{Parts, Stretch};
 pub use crate::wire::Kind;
 pub use calls::{Call, Message};
+pub use request::Request;
+pub use stats::Stats;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,6 +39,8 @@ use crate::watcher::{self, Duties, Health, Peers, Signals};
 use calls::{Entered, Running};
 use collectives::Collectives;
 use messages::Messages;
+use requests::Requests;
+use stats::Counters;
 
 /// How long destroy waits for the peers to take what was sent.
 const LINGER: Duration = Duration::from_secs(1);
@@ -40,6 +55,8 @@ pub struct Group {
     health: Arc<Health>,
     collectives: Collectives,
     messages: Messages,
+    requests: Requests,
+    counters: Arc<Counters>,
     wide: bool,
     /// None in a group of one.
     reach: Option<Reach>,
@@ -88,6 +105,8 @@ impl Group {
             health: Arc::new(health),
             collectives: Collectives::new(lanes),
             messages,
+            requests: Requests::default(),
+            counters: Arc::default(),
             wide: config.wide,
             reach,
             connect_timeout: config.connect_timeout,
@@ -101,7 +120,8 @@ impl Group {
     }
 
     fn start_watcher(self: &Arc<Group>, door: Door) -> Result<()> {
-        let duties = Watching { group: Arc::downgrade(self), door: Some(door) };
+        let duties =
+            Watching { group: Arc::downgrade(self), door: Some(door), counters: self.counters.clone() };
         let started = watcher::start(self.health.clone(), Box::new(duties));
         let thread = started.map_err(|error| self.host_refused("starting a thread", &error))?;
         *lock(&self.watcher) = Some(thread);
@@ -190,8 +210,8 @@ impl Group {
 
     /// Leaves to running calls what they hold.
     fn close_idle_links(&self) {
-        drop(self.collectives.take_idle_links());
-        drop(self.messages.take_idle_links());
+        drop(self.collectives.take_links());
+        drop(self.messages.take_links());
     }
 
     /// Ends running calls, waits until they have returned, says goodbye, delivers what was sent
@@ -201,6 +221,10 @@ impl Group {
             return;
         }
         self.running.close(|| self.health.stop.raise());
+        if let Some(requests) = self.requests.close() {
+            // A panic of the thread has failed the group.
+            let _ = requests.join();
+        }
         self.health.close();
         if let Some(watcher) = lock(&self.watcher).take() {
             // A panic of the watcher has failed the group.
@@ -215,8 +239,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Ends the watcher of a group that nobody has destroyed.
+        // Ends the threads of a group that nobody has destroyed.
         self.health.close();
+        drop(self.requests.close());
     }
 }
 
@@ -225,6 +250,7 @@ struct Watching {
     group: Weak<Group>,
     /// Closed when the group fails: its port is for the next run.
     door: Option<Door>,
+    counters: Arc<Counters>,
 }
 
 impl Duties for Watching {
@@ -234,7 +260,10 @@ impl Duties for Watching {
 
     fn look(&mut self, now: Instant) -> Option<Error> {
         let health = &self.group.upgrade()?.health;
-        self.door.as_mut()?.progress(now, &|_, rank, since| health.has_answered(rank, since))
+        let door = self.door.as_mut()?;
+        let error = door.progress(now, &|_, rank, since| health.has_answered(rank, since));
+        self.counters.set_strangers(door.strangers());
+        error
     }
 
     fn failed(&mut self) {
@@ -258,13 +287,4 @@ fn data_link(link: TcpLink) -> Box<dyn Link> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The lock, unless another thread holds it.
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }

@@ -1,6 +1,7 @@
 //! What goes over a control link.
 
 use super::gossip::Member;
+use super::meeting::Meeting;
 use super::{CALL_HEADER, CallHeader, Kind, array_at, u16_at, u32_at};
 use crate::dtype::Dtype;
 use crate::error::{Error, Status};
@@ -34,6 +35,8 @@ pub enum Frame {
     Confirmed { rank: u32, group: [u8; 16] },
     /// The sender of this message could not make its link, and why.
     Unreached(Unreached),
+    /// Between rank 0 and those who come to its rendezvous.
+    Meeting(Meeting),
 }
 
 /// A message that its sender could not send, since no link to the receiver could be made.
@@ -75,6 +78,8 @@ pub struct Message {
     pub peer: u32,
     /// Whether it goes to the peer.
     pub sends: bool,
+    /// Whether it goes on beside what its rank does: nobody is known to be blocked in it.
+    pub is_request: bool,
     pub header: CallHeader,
 }
 
@@ -90,6 +95,8 @@ const PRESENT: u8 = 4;
 const KNOWN: u8 = 5;
 const CONFIRMED: u8 = 6;
 const UNREACHED: u8 = 7;
+/// Apart from the kinds of a ring's links.
+const MEETING: u8 = 0x20;
 
 impl Frame {
     /// The record of a failure as `rank` saw it, or as it was told.
@@ -144,6 +151,10 @@ impl Frame {
                 out.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(MAX_REASON)]);
                 UNREACHED
             }
+            Frame::Meeting(word) => {
+                word.encode(&mut out);
+                MEETING
+            }
         };
         let whole = out.len() as u16;
         out[0..2].copy_from_slice(&whole.to_le_bytes());
@@ -158,7 +169,7 @@ impl Frame {
         }
         let whole = usize::from(u16_at(bytes, 0));
         let is_frame = (ENVELOPE..=MAX_FRAME).contains(&whole)
-            && bytes.get(2).is_none_or(|kind| (RECORD..=UNREACHED).contains(kind))
+            && bytes.get(2).is_none_or(|kind| (RECORD..=UNREACHED).contains(kind) || *kind == MEETING)
             && bytes.get(3).is_none_or(|reserved| *reserved == 0);
         if !is_frame {
             return Err(NotAFrame);
@@ -204,6 +215,7 @@ impl Frame {
                     text: std::str::from_utf8(&bytes[UNREACHED_FIXED..]).ok()?.to_owned(),
                 }))
             }
+            MEETING => Meeting::decode(bytes).map(Frame::Meeting),
             _ => None,
         }
     }
@@ -217,7 +229,7 @@ const PRESENCE_FIXED: usize = 12;
 const HAS_CALL: u8 = 1;
 const HAS_MORE: u8 = 2;
 const CALL: usize = CALL_HEADER + 32;
-/// The peer, whether it goes there, the type (255: none), the number, the count.
+/// The peer, whether it goes there, the type (255: none), whether it is a request, the number, the count.
 const MESSAGE: usize = 24;
 const NO_DTYPE: u8 = 255;
 
@@ -273,7 +285,7 @@ impl Message {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.peer.to_le_bytes());
         let dtype = self.header.dtype.map_or(NO_DTYPE, Dtype::number);
-        out.extend_from_slice(&[u8::from(self.sends), dtype, 0, 0]);
+        out.extend_from_slice(&[u8::from(self.sends), dtype, u8::from(self.is_request), 0]);
         out.extend_from_slice(&self.header.sequence.to_le_bytes());
         out.extend_from_slice(&self.header.count.to_le_bytes());
     }
@@ -285,7 +297,8 @@ impl Message {
         }
         let header = CallHeader::new(Kind::Message, u64_at(bytes, 8));
         let header = CallHeader { dtype, count: u64_at(bytes, 16), ..header };
-        Some(Message { peer: u32_at(bytes, 0), sends: bytes[4] != 0, header })
+        let (sends, is_request) = (bytes[4] != 0, bytes[6] != 0);
+        Some(Message { peer: u32_at(bytes, 0), sends, is_request, header })
     }
 }
 
@@ -312,7 +325,7 @@ mod tests {
         let message = |i| {
             let dtype = Dtype::ALL.get(i).copied();
             let header = CallHeader { dtype, ..header(Kind::Message, 7 + i as u64) };
-            Message { peer: i as u32, sends: i % 2 == 0, header }
+            Message { peer: i as u32, sends: i % 2 == 0, is_request: i % 3 == 1, header }
         };
         let traffic = Traffic { sent: [1, 2], received: [3, u64::MAX], awaits: [false, true] };
         Presence {
@@ -396,7 +409,7 @@ mod tests {
             if bytes.len() >= ENVELOPE {
                 let whole = bytes.len() as u16;
                 bytes[0..2].copy_from_slice(&whole.to_le_bytes());
-                bytes[2] = bytes[2] % UNREACHED + 1;
+                bytes[2] = if bytes[2] == MEETING { MEETING } else { bytes[2] % UNREACHED + 1 };
                 bytes[3] = 0;
                 let _ = Frame::decode(&bytes);
             }
