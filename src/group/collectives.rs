@@ -18,7 +18,7 @@ use crate::wire::{self, CallHeader, Kind};
 
 /// The lanes of both edges, and what collectives keep from call to call.
 pub struct Collectives {
-    turns: Turns,
+    pub(super) turns: Turns,
     machine: Mutex<Machine>,
 }
 
@@ -66,7 +66,7 @@ impl Group {
                 alone(&call);
                 Ok(())
             }
-            _ => self.run(&call, &turn),
+            _ => self.run(&call, &turn, Part::Whole),
         });
         drop(turn);
         self.leave();
@@ -75,7 +75,7 @@ impl Group {
 
     /// Runs a collective whose turn it is. When it fails, the group has failed before the next
     /// call gets its turn; the links are closed after that.
-    fn run(&self, call: &Call<'_>, turn: &Turn<'_>) -> Result<()> {
+    pub(super) fn run(&self, call: &Call<'_>, turn: &Turn<'_>, part: Part) -> Result<()> {
         let machine = &mut *lock(&self.collectives.machine);
         if machine.links.is_empty() {
             return Err(self.gone());
@@ -115,7 +115,10 @@ impl Group {
         let floats = call.op.is_some() && call.dtype.is_some_and(Dtype::is_floating);
         let _mode = floats.then(FloatMode::ieee);
         let timeout = self.timeout();
-        self.health.enter(header);
+        match part {
+            Part::Whole | Part::First => self.health.enter(header),
+            Part::Last => {}
+        }
         let mut observer = Watched { health: &self.health, lanes };
         let result = machine.engine.run(&task, &mut machine.links, &self.health.stop, timeout, &mut observer);
         let result = result.map_err(|fault| {
@@ -123,9 +126,21 @@ impl Group {
             let rank = |link| self.health.peers().rank_at(side(link));
             self.fail(fault, &Running { header, message: None, timeout, rank: &rank })
         });
-        self.health.leave(result.is_ok());
+        match part {
+            // What goes over the lanes next is counted anew.
+            Part::First if result.is_ok() => self.health.progress(wire::Traffic::default()),
+            _ => self.health.leave(result.is_ok()),
+        }
         result
     }
+}
+
+/// What of a collective runs: a split does something else between its two rounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    First,
+    Last,
 }
 
 /// A collective as its engine shows it to the other ranks.
@@ -172,7 +187,8 @@ fn planned(plan: &mut Plan, place: Place, call: &Call<'_>) -> Option<Algorithm> 
         Kind::Scatter => plan.scatter(place, root, count, element),
         Kind::AllToAll => plan.all_to_all(place, count, element),
         Kind::Barrier => plan.barrier(place),
-        Kind::AllToAllV | Kind::Split | Kind::Message => return None,
+        Kind::Split => plan.all_gather(place, count, element),
+        Kind::AllToAllV | Kind::Message => return None,
     };
     let start_of = |span: Span| match span.buffer {
         Buffer::Send => call.send.part(span.start * element, span.len * element).as_ptr(),
@@ -216,6 +232,6 @@ fn alone(call: &Call<'_>) {
 }
 
 /// A refusal with the call that it is about.
-fn named(kind: Kind, number: u64, refusal: Error) -> Error {
+pub(super) fn named(kind: Kind, number: u64, refusal: Error) -> Error {
     Error { text: format!("{}, call {number}: {}", kind.name(), refusal.text), sequence: number, ..refusal }
 }
