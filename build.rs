@@ -25,7 +25,7 @@ fn after_includes() -> String {
 }
 
 /// The files that the header is made of, in its order.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 12] = [
     "version",
     "types",
     "errors",
@@ -35,7 +35,9 @@ const SOURCES: [&str; 10] = [
     "collectives_v",
     "messages",
     "custom",
+    "requests",
     "log",
+    "stats",
 ];
 
 /// The header's text; None while the source doesn't parse, which rustc will explain better.

@@ -352,6 +352,17 @@ typedef int32_t ring_log_level;
 typedef struct ring_group ring_group;
 
 /**
+ * A collective or a message that was started and goes on beside its caller. Until it is done its buffers belong
+ * to the library: the caller neither writes, frees nor reads them, but those that are only sent, which it may
+ * read. Afterwards, however it ended, the library never touches them again. Any thread may use it; it may
+ * outlive its group.
+ *
+ * Functions: ring_request_test, ring_request_wait, ring_request_destroy; made by the functions whose
+ * names end in _async.
+ */
+typedef struct ring_request ring_request;
+
+/**
  * An element type: one of enum ring_dtype.
  */
 typedef int32_t ring_dtype_t;
@@ -529,6 +540,11 @@ typedef struct ring_config ring_config_t;
 typedef void (*ring_reduce_fn)(void *acc, const void *input, size_t count, void *user_data);
 
 /**
+ * A call that goes on beside its caller.
+ */
+typedef struct ring_request ring_request_t;
+
+/**
  * A log level: one of enum ring_log_level.
  */
 typedef int32_t ring_log_level_t;
@@ -539,6 +555,56 @@ typedef int32_t ring_log_level_t;
  * or longjmp. Calls on groups from inside it give RING_STATUS_INVALID_STATE.
  */
 typedef void (*ring_log_fn)(ring_log_level_t level, const char *message, void *user_data);
+
+/**
+ * What a group has counted since it was created; see ring_group_stats. All numbers only grow.
+ */
+typedef struct ring_stats {
+  /**
+   * sizeof(ring_stats_t), set by the caller.
+   */
+  size_t struct_size;
+  /**
+   * Collectives and messages that this rank has finished with success, requests included. A send_recv counts for
+   * as many messages as it has.
+   */
+  uint64_t operations;
+  /**
+   * Bytes that this rank has sent on the group's data connections: payload, and a header a call and neighbour.
+   * It is counted when a call ends, however it ends.
+   */
+  uint64_t bytes_sent;
+  /**
+   * Bytes that it has received there, likewise.
+   */
+  uint64_t bytes_received;
+  /**
+   * Nanoseconds in calls: of each collective and message from its call, or of a request from its turn, to its
+   * end. Those that run at the same time count each for itself.
+   */
+  uint64_t busy_ns;
+  /**
+   * Of these, nanoseconds asleep while waiting for the left neighbour (rank - 1): to receive from it, or for it
+   * to take more. What waits for both neighbours counts for both; the first few ten microseconds of a wait are
+   * spent awake and count for none. In a ring of two the neighbours are one rank: left is what is received from it
+   * on the connection that it opened.
+   */
+  uint64_t wait_left_ns;
+  /**
+   * The same of the right neighbour (rank + 1).
+   */
+  uint64_t wait_right_ns;
+  /**
+   * Connections to this rank's port, since its ring began to form, that were no peer's, or that had another job's
+   * id or secret.
+   */
+  uint64_t strangers_refused;
+} ring_stats;
+
+/**
+ * What a group has counted.
+ */
+typedef struct ring_stats ring_stats_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1018,6 +1084,130 @@ ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,
                                            void *user_data);
 
 /**
+ * Starts ring_all_reduce and returns at once; *out becomes its request, which is to be destroyed. It takes its
+ * place in the order of the group's calls now, and its buffers until it is done. Requests of collectives run
+ * one after the other; messages, one at a time per direction of a pair, run beside them and beside each other. The
+ * group's first request starts a thread that runs them all.
+ *
+ * Returned at once, and *out is left alone: what ring_all_reduce refuses (RING_STATUS_INVALID_ARGUMENT, also where
+ * out is NULL, RING_STATUS_UNSUPPORTED, RING_STATUS_INVALID_STATE); the group's failure; RING_STATUS_SYSTEM (the
+ * thread can't be started), which fails the group. All else is what ring_request_wait returns.
+ */
+RING_NODISCARD
+ring_status_t ring_all_reduce_async(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_op_t op,
+                                    ring_request_t **out);
+
+/**
+ * Starts ring_reduce_scatter. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_reduce_scatter_async(ring_group_t *group,
+                                        const void *send,
+                                        void *recv,
+                                        size_t recv_count,
+                                        ring_dtype_t dtype,
+                                        ring_op_t op,
+                                        ring_request_t **out);
+
+/**
+ * Starts ring_all_gather. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_all_gather_async(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t send_count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+
+/**
+ * Starts ring_broadcast. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_broadcast_async(ring_group_t *group,
+                                   void *buf,
+                                   size_t count,
+                                   ring_dtype_t dtype,
+                                   int32_t root,
+                                   ring_request_t **out);
+
+/**
+ * Starts ring_all_to_all. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_all_to_all_async(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+
+/**
+ * Starts ring_send. It is done when the connection has taken everything, which may be before the peer asks for
+ * it. See ring_all_reduce_async; what ring_send refuses takes no number.
+ */
+RING_NODISCARD
+ring_status_t ring_send_async(ring_group_t *group,
+                              const void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t dst,
+                              ring_request_t **out);
+
+/**
+ * Starts ring_recv. No collective waits for it. See ring_send_async.
+ */
+RING_NODISCARD
+ring_status_t ring_recv_async(ring_group_t *group,
+                              void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t src,
+                              ring_request_t **out);
+
+/**
+ * Starts ring_barrier: it is done once every rank has started or called this barrier. See ring_all_reduce_async.
+ */
+RING_NODISCARD
+ring_status_t ring_barrier_async(ring_group_t *group,
+                                 ring_request_t **out);
+
+/**
+ * Tells in *done whether the request is done, whether it succeeded or failed: ring_request_wait has its
+ * status. May be repeated. Never waits.
+ *
+ * RING_STATUS_INVALID_ARGUMENT: request or done is NULL. RING_STATUS_INVALID_STATE: called from a callback or in a
+ * forked child.
+ */
+RING_NODISCARD
+ring_status_t ring_request_test(ring_request_t *request,
+                                bool *done);
+
+/**
+ * Waits for the request for timeout_ms at most (0 asks once, RING_TIMEOUT_INFINITE waits for its end, which the
+ * group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
+ * failure. May be repeated, by several threads, too.
+ *
+ * RING_STATUS_PENDING: it still runs, and the group is well. RING_STATUS_ABORTED: the group was destroyed first,
+ * or aborted. RING_STATUS_INVALID_ARGUMENT: request is NULL. RING_STATUS_INVALID_STATE: called from a callback or in
+ * a forked child. Others: as the blocking call would have returned them.
+ */
+RING_NODISCARD
+ring_status_t ring_request_wait(ring_request_t *request,
+                                uint32_t timeout_ms);
+
+/**
+ * Frees the request, and waits for its end first if it still runs; NULL does nothing. From a callback and in a
+ * forked child it does nothing either.
+ */
+void ring_request_destroy(ring_request_t *request);
+
+/**
  * Sends log lines of max_level and below (more serious) to log from now on, for the whole process;
  * NULL turns the log off, as it is at first. When this returns the former callback isn't running and
  * won't be called again.
@@ -1028,6 +1218,17 @@ ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,
 ring_status_t ring_set_log_callback(ring_log_fn log,
                                     void *user_data,
                                     ring_log_level_t max_level);
+
+/**
+ * Copies the group's counters; also of a group that has failed. The caller sets out->struct_size; the smaller of
+ * it and the library's own size is written, what is beyond is zeroed. Any thread; never waits.
+ *
+ * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any ring_stats_t (less than
+ * its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+ */
+RING_NODISCARD
+ring_status_t ring_group_stats(const ring_group_t *group,
+                               ring_stats_t *out);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -114,8 +114,12 @@ fn present(in_call: bool, messages: usize) -> Vec<u8> {
         ..CallHeader::new(kind, sequence)
     };
     let traffic = Traffic { sent: [1 << 20, 2], received: [3, u64::MAX], awaits: [false, true] };
-    let message =
-        |i| Message { peer: i as u32, sends: i % 2 == 0, header: header(Kind::Message, 1 + i as u64) };
+    let message = |i| Message {
+        peer: i as u32,
+        sends: i % 2 == 0,
+        is_request: false,
+        header: header(Kind::Message, 1 + i as u64),
+    };
     let presence = Presence {
         last: 16,
         call: in_call.then(|| (header(Kind::AllGather, 17), traffic)),

@@ -107,11 +107,17 @@ impl Course {
     pub fn add_to(&self, task: &Task<'_>, traffic: &mut [Traffic]) {
         if let Some(link) = self.out {
             traffic[link].sent += self.moved.0;
+            traffic[link].sends |= self.wants_to_send(task).is_some();
         }
         if let Some(link) = self.into {
             traffic[link].received += self.moved.1;
             traffic[link].awaits |= self.wants_to_receive(task).is_some();
         }
+    }
+
+    /// Bytes that have been sent and received.
+    pub fn moved(&self) -> (u64, u64) {
+        self.moved
     }
 
     /// Whole elements that have been received, and reduced.

@@ -1,6 +1,7 @@
 //! Runs plans on links to their end: moves bytes, calls kernels, watches the clock and the stop
 //! flag. One thread, the caller's, drives all passes of a call; nothing waits for a step to end.
 
+mod clock;
 mod course;
 mod patience;
 #[cfg(test)]
@@ -19,6 +20,9 @@ use crate::wire::CallHeader;
 
 use course::Course;
 use patience::{Next, Patience};
+
+pub use clock::{Clock, Due};
+pub use patience::Waking;
 
 /// A sender that sleeps looks this often whether its link takes more: poll tells only when a third of the
 /// system's buffer is free, and less is progress, too, from which the timeout counts.
@@ -109,6 +113,8 @@ pub enum Fault {
     Stopped,
     /// The OS refused to wait.
     System(io::Error),
+    /// This rank could not go on.
+    Refused(Error),
 }
 
 impl Fault {
@@ -130,7 +136,7 @@ impl Fault {
             Fault::Stalled { sending, receiving } => {
                 receiving.iter().chain(sending).copied().next().unwrap_or(0)
             }
-            Fault::Stopped | Fault::System(_) => 0,
+            Fault::Stopped | Fault::System(_) | Fault::Refused(_) => 0,
         }
     }
 }
@@ -155,12 +161,16 @@ pub struct Traffic {
     pub received: u64,
     /// Whether more is waited for.
     pub awaits: bool,
+    /// Whether the link is to take more.
+    pub sends: bool,
 }
 
 /// What the engine tells of a call that waits. Nothing is called before its first sleep.
 pub trait Observer {
     /// The call goes to sleep.
     fn sleeps(&mut self, traffic: &[Traffic]);
+    /// It has slept for so long.
+    fn woke(&mut self, slept: Duration);
     /// Half the timeout is over without progress, or another second.
     fn call_roll(&mut self);
     /// The timeout is over; the links are looked at once more after this.
@@ -174,6 +184,8 @@ pub struct Engine {
     entries: Vec<PollEntry>,
     /// By link.
     traffic: Vec<Traffic>,
+    /// Bytes of the passes that have ended last.
+    moved: (u64, u64),
     patience: Patience,
 }
 
@@ -228,7 +240,8 @@ impl Engine {
 
     /// Ends the passes, and reduces what is reduced at the end if they have succeeded.
     pub fn end(&mut self, task: &Task<'_>, succeeded: bool) {
-        self.courses.clear();
+        let moved = self.courses.drain(..).map(|course| course.moved());
+        self.moved = moved.fold((0, 0), |(sent, received), (s, r)| (sent + s, received + r));
         if succeeded {
             for fold in &task.plan.folds {
                 let (to, own) = (task.memory(fold.to), task.memory(fold.own));
@@ -260,14 +273,16 @@ impl Engine {
                 }
                 Turn::Idle => {}
             }
-            match self.patience.missed() {
+            let (next, now) = self.patience.missed();
+            match next {
                 Next::Retry => {}
                 Next::Sleep(limit) => {
-                    self.tell(task, links, observer);
+                    observer.sleeps(self.traffic(task, links));
                     self.sleep(task, links, stop, limit)?;
+                    observer.woke(now.elapsed());
                 }
                 Next::CallRoll => {
-                    self.tell(task, links, observer);
+                    observer.sleeps(self.traffic(task, links));
                     observer.call_roll();
                 }
                 Next::Consult => observer.consult(),
@@ -286,13 +301,19 @@ impl Engine {
         self.traffic.reserve(links.len());
     }
 
-    fn tell(&mut self, task: &Task<'_>, links: &Links, observer: &mut dyn Observer) {
+    /// What has gone over the links so far, and what they are waited for.
+    pub fn traffic(&mut self, task: &Task<'_>, links: &Links) -> &[Traffic] {
         self.traffic.clear();
         self.traffic.resize(links.len(), Traffic::default());
         for course in &self.courses {
             course.add_to(task, &mut self.traffic);
         }
-        observer.sleeps(&self.traffic);
+        &self.traffic
+    }
+
+    /// Bytes that were sent and received in the passes that have ended last, headers included.
+    pub fn moved(&self) -> (u64, u64) {
+        self.moved
     }
 
     /// Sleeps until a link that is waited for is ready, the group is stopped or `limit` is over.
@@ -303,12 +324,20 @@ impl Engine {
         stop: &Stop,
         limit: Option<Duration>,
     ) -> Result<(), Fault> {
-        self.entries.clear();
-        let read = Interest { read: true, write: false };
-        self.entries.push(PollEntry::new(stop.descriptor(), read));
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.clear();
+        entries.push(PollEntry::new(stop.descriptor(), Interest { read: true, write: false }));
+        let look = self.waits(task, links, &mut entries);
+        let slept = sys::poll(&mut entries, limit.into_iter().chain(look).min());
+        self.entries = entries;
+        slept.map(|_| ()).map_err(Fault::System)
+    }
+
+    /// Adds what is waited for to what is polled; after how long to look again, though nothing is ready.
+    pub fn waits(&self, task: &Task<'_>, links: &Links, entries: &mut Vec<PollEntry>) -> Option<Duration> {
         let (mut unwaitable, mut sending) = (false, false);
         let mut add = |link: usize, interest: Interest| match links[link].waits(interest) {
-            Some(entry) => self.entries.push(entry),
+            Some(entry) => entries.push(entry),
             None => unwaitable = true,
         };
         for course in self.courses.iter().filter(|course| !course.is_done()) {
@@ -317,19 +346,15 @@ impl Engine {
                 sending = true;
             }
             if let Some(link) = course.wants_to_receive(task) {
-                add(link, read);
+                add(link, Interest { read: true, write: false });
             }
         }
-        let limit = match limit {
-            // A link in memory has nothing to poll: look again soon.
-            _ if unwaitable => Some(Duration::ZERO),
-            Some(limit) if sending => Some(limit.min(SEND_LOOK)),
-            limit => limit,
-        };
-        sys::poll(&mut self.entries, limit).map(|_| ()).map_err(Fault::System)
+        // A link in memory has nothing to poll: look again soon.
+        if unwaitable { Some(Duration::ZERO) } else { sending.then_some(SEND_LOOK) }
     }
 
-    fn stalled(&self, task: &Task<'_>) -> Fault {
+    /// What it means that nothing has moved for the whole timeout.
+    pub fn stalled(&self, task: &Task<'_>) -> Fault {
         let running = || self.courses.iter().filter(|course| !course.is_done());
         Fault::Stalled {
             sending: running().filter_map(|course| course.wants_to_send(task)).collect(),

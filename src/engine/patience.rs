@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::clock::{Clock, Due};
 use crate::sys;
 
 /// How long a call stays awake after something moved. A peer on the same host answers in well
@@ -16,65 +17,46 @@ const CROWDED_YIELD: Duration = Duration::from_micros(300);
 const CROWDED_FIRST: Duration = Duration::from_millis(2);
 const CROWDED_MOST: Duration = Duration::from_millis(128);
 
-/// The roll is called anew at this interval, and for the last time about so long before the
-/// deadline.
-const ROLL_INTERVAL: Duration = Duration::from_secs(1);
-
 /// What to do after a turn in which nothing moved.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     Retry,
     /// Sleep for at most this long; None is without limit.
     Sleep(Option<Duration>),
-    /// Half the timeout is over: ask what the others do.
+    /// See [`Due::CallRoll`].
     CallRoll,
-    /// The timeout is over: hear what the others know, then look at the links once more.
+    /// See [`Due::Consult`].
     Consult,
-    /// Nothing came at the last look either.
+    /// See [`Due::GiveUp`].
     GiveUp,
 }
 
-/// Counts the time since something moved.
+/// How a thread waits: what it has seen of its core.
 #[derive(Debug, Default)]
-pub struct Patience {
-    timeout: Option<Duration>,
-    /// The first miss since something moved.
-    idle_since: Option<Instant>,
+pub struct Waking {
     last_miss: Option<Instant>,
     crowded_until: Option<Instant>,
     /// How long it was crowded last; zero once a yield was short.
     crowded_for: Duration,
-    /// Idle for this long, the roll is called next.
-    next_roll: Duration,
-    /// The deadline is over and the links are looked at for the last time.
-    last_look: bool,
 }
 
-impl Patience {
-    /// A new call begins. Reads no clock.
-    pub fn start(&mut self, timeout: Option<Duration>) {
-        self.timeout = timeout;
-        self.moved();
-    }
-
+impl Waking {
     /// Something moved. Reads no clock.
     pub fn moved(&mut self) {
-        self.idle_since = None;
         self.last_miss = None;
-        self.last_look = false;
-        self.next_roll = self.timeout.map_or(Duration::MAX, first_roll);
     }
 
-    /// Nothing moved: gives up the core and says what is next.
-    pub fn missed(&mut self) -> Next {
+    /// Nothing moved: gives up the core; the time after that.
+    pub fn missed(&mut self) -> Instant {
         if self.crowded_until.is_none() {
             sys::yield_core();
         }
-        self.after_yield(Instant::now())
+        let now = Instant::now();
+        self.yielded(now);
+        now
     }
 
-    fn after_yield(&mut self, now: Instant) -> Next {
-        let since = *self.idle_since.get_or_insert(now);
+    fn yielded(&mut self, now: Instant) {
         let yielded = self.last_miss.replace(now).map_or(Duration::ZERO, |last| now - last);
         match self.crowded_until {
             None if yielded > CROWDED_YIELD => {
@@ -85,28 +67,60 @@ impl Patience {
             Some(until) if now >= until => self.crowded_until = None,
             _ => {}
         }
-        let idle = now - since;
-        if self.timeout.is_some_and(|timeout| idle >= timeout) {
-            // A rank that was stopped finds its deadline past, and its peers' words unread.
-            let looked = std::mem::replace(&mut self.last_look, true);
-            return if looked { Next::GiveUp } else { Next::Consult };
-        }
-        if idle >= self.next_roll {
-            self.next_roll = idle + ROLL_INTERVAL;
-            return Next::CallRoll;
-        }
+    }
+
+    /// Whether to look again, idle for so long; if not, the thread sleeps next.
+    pub fn stays_awake(&mut self, idle: Duration) -> bool {
         if idle < AWAKE && self.crowded_until.is_none() {
-            return Next::Retry;
+            return true;
         }
         // The sleep is no yield: what it lasts says nothing about the core.
         self.last_miss = None;
-        Next::Sleep(self.timeout.map(|timeout| timeout.min(self.next_roll) - idle))
+        false
     }
 }
 
-/// After half the timeout, and so that the roll has its time before the deadline.
-fn first_roll(timeout: Duration) -> Duration {
-    (timeout / 2).min(timeout.saturating_sub(ROLL_INTERVAL)).max(timeout / 4)
+/// How the thread of one call waits.
+#[derive(Debug, Default)]
+pub struct Patience {
+    clock: Clock,
+    waking: Waking,
+}
+
+impl Patience {
+    /// A new call begins. Reads no clock.
+    pub fn start(&mut self, timeout: Option<Duration>) {
+        self.clock.start(timeout);
+        self.waking.moved();
+    }
+
+    /// Something moved. Reads no clock.
+    pub fn moved(&mut self) {
+        self.clock.moved();
+        self.waking.moved();
+    }
+
+    /// Nothing moved: gives up the core and says what is next, and when that was.
+    pub fn missed(&mut self) -> (Next, Instant) {
+        let now = self.waking.missed();
+        (self.next(now), now)
+    }
+
+    fn next(&mut self, now: Instant) -> Next {
+        match self.clock.missed(now) {
+            Due::CallRoll => Next::CallRoll,
+            Due::Consult => Next::Consult,
+            Due::GiveUp => Next::GiveUp,
+            Due::Nothing(_) if self.waking.stays_awake(self.clock.idle(now)) => Next::Retry,
+            Due::Nothing(limit) => Next::Sleep(limit),
+        }
+    }
+
+    #[cfg(test)]
+    fn after_yield(&mut self, now: Instant) -> Next {
+        self.waking.yielded(now);
+        self.next(now)
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +130,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(5);
 
     #[test]
-    fn awake_then_asleep_then_the_roll_then_one_more_look() {
+    fn awake_then_asleep_and_awake_again_after_progress() {
         let mut patience = Patience::default();
         patience.start(Some(TIMEOUT));
         let t = Instant::now();
@@ -124,29 +138,7 @@ mod tests {
         assert_eq!(patience.after_yield(at(0)), Next::Retry);
         assert_eq!(patience.after_yield(at(40)), Next::Retry);
         assert_eq!(patience.after_yield(at(60)), Next::Sleep(Some(TIMEOUT / 2 - Duration::from_micros(60))));
-        let half = t + TIMEOUT / 2;
-        assert_eq!(patience.after_yield(half), Next::CallRoll);
-        assert_eq!(patience.after_yield(half), Next::Sleep(Some(ROLL_INTERVAL)));
-        assert_eq!(patience.after_yield(half + ROLL_INTERVAL * 2), Next::CallRoll);
-        assert_eq!(patience.after_yield(half + ROLL_INTERVAL * 2), Next::Sleep(Some(ROLL_INTERVAL / 2)));
-        assert_eq!(patience.after_yield(t + TIMEOUT), Next::Consult);
-        assert_eq!(patience.after_yield(t + TIMEOUT), Next::GiveUp);
-    }
-
-    #[test]
-    fn the_roll_has_its_time_before_any_deadline() {
-        for (timeout_ms, roll_ms) in [(300_000, 150_000), (2000, 1000), (1500, 500), (1000, 250), (100, 25)] {
-            assert_eq!(first_roll(Duration::from_millis(timeout_ms)), Duration::from_millis(roll_ms));
-        }
-    }
-
-    #[test]
-    fn progress_starts_the_clock_anew() {
-        let mut patience = Patience::default();
-        patience.start(Some(TIMEOUT));
-        let t = Instant::now();
-        patience.after_yield(t);
-        assert_eq!(patience.after_yield(t + AWAKE), Next::Sleep(Some(TIMEOUT / 2 - AWAKE)));
+        assert_eq!(patience.after_yield(t + TIMEOUT / 2), Next::CallRoll);
         assert_eq!(patience.after_yield(t + TIMEOUT), Next::Consult);
         patience.moved();
         assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);

@@ -138,6 +138,8 @@ impl Observer for Seen {
         self.slept = traffic.to_vec();
     }
 
+    fn woke(&mut self, _: Duration) {}
+
     fn call_roll(&mut self) {
         self.rolls += 1;
     }
@@ -203,8 +205,8 @@ fn a_call_that_waits_tells_what_has_moved_and_asks_before_its_deadline() {
     assert!(seen.rolls >= 1 && seen.consulted == 1);
     // The header and a segment of each half; of what came, a header and a segment of 8 bytes.
     let header = CALL_HEADER as u64;
-    assert_eq!(seen.slept[0], Traffic { sent: header + 8 + 8, received: 0, awaits: true });
-    assert_eq!(seen.slept[1], Traffic { sent: 8, received: header + 8, awaits: true });
+    assert_eq!(seen.slept[0], Traffic { sent: header + 8 + 8, received: 0, awaits: true, sends: false });
+    assert_eq!(seen.slept[1], Traffic { sent: 8, received: header + 8, awaits: true, sends: false });
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn status(body: impl FnOnce() -> Result<()>) -> ring_status_t {
 pub fn on_group(
     name: &str,
     group: *const ring_group_t,
-    body: impl FnOnce(&Group) -> Result<()>,
+    body: impl FnOnce(&Arc<Group>) -> Result<()>,
 ) -> ring_status_t {
     let group = match usable(name, group) {
         Ok(group) => group,

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsString, c_char, c_void};
 use std::os::unix::ffi::OsStringExt;
 
-use super::errors::MAX_STRUCT;
+use super::sized::MAX_STRUCT;
 use super::types::{ring_transport_t, ring_wire_t};
 use crate::bootstrap::config::{self, Settings};
 use crate::bootstrap::secret::{MAX_SECRET, Secret};

@@ -4,8 +4,9 @@ use std::ffi::c_char;
 
 use super::boundary::{borrow, last_error, on_group, value};
 use super::group::ring_group_t;
+use super::sized::write_sized;
 use super::types::ring_status_t;
-use crate::error::{Error, Result, Status};
+use crate::error::{Error, Status};
 
 /// A group's failure in numbers; see ring_group_failure.
 #[repr(C)]
@@ -74,9 +75,12 @@ pub unsafe extern "C" fn ring_group_failure(
 ) -> ring_status_t {
     on_group("ring_group_failure", group, |group| {
         let failure = group.failure().map_or(NONE, in_numbers);
-        write_sized(out, failure)
+        // SAFETY: the caller has set the size of what it has there.
+        unsafe { write_sized(FAILURE, out, &failure) }
     })
 }
+
+const FAILURE: (&str, &str) = ("ring_group_failure", "ring_failure_t");
 
 const NONE: ring_failure = ring_failure {
     struct_size: 0,
@@ -98,33 +102,6 @@ fn in_numbers(error: &Error) -> ring_failure {
         sequence: error.sequence,
     }
 }
-
-/// Writes as much of the struct as the caller has room for, and zeroes what it has beyond.
-fn write_sized(out: *mut ring_failure, mut failure: ring_failure) -> Result<()> {
-    if out.is_null() {
-        return Err(Error::new(Status::InvalidArgument, "ring_group_failure: out is NULL"));
-    }
-    // SAFETY: not NULL, and a ring_failure_t begins with the size that the caller has set.
-    let theirs = unsafe { (*out).struct_size };
-    if !(size_of::<usize>()..=MAX_STRUCT).contains(&theirs) {
-        let ours = size_of::<ring_failure>();
-        let text =
-            format!("ring_group_failure: struct_size is {theirs}, not sizeof(ring_failure_t) = {ours}");
-        return Err(Error::new(Status::InvalidArgument, text));
-    }
-    failure.struct_size = theirs;
-    let known = theirs.min(size_of::<ring_failure>());
-    let out = out.cast::<u8>();
-    // SAFETY: the caller has `theirs` bytes there, of which `known` are in our struct too.
-    unsafe {
-        out.copy_from_nonoverlapping((&raw const failure).cast(), known);
-        out.add(known).write_bytes(0, theirs - known);
-    }
-    Ok(())
-}
-
-/// No version of a struct comes near this: a larger struct_size was never set.
-pub(super) const MAX_STRUCT: usize = 4096;
 
 /// Copies a text as the header promises.
 fn copy_text(text: &str, buf: *mut c_char, len: usize) -> usize {
@@ -157,12 +134,14 @@ mod tests {
         ] {
             let mut room = [UNTOUCHED; 6];
             room[0] = theirs;
-            assert!(write_sized(room.as_mut_ptr().cast(), failure).is_ok());
+            // SAFETY: in all cases that aren't refused there is room for so much.
+            assert!(unsafe { write_sized(FAILURE, room.as_mut_ptr().cast(), &failure) }.is_ok());
             assert_eq!(room, right, "{theirs}");
         }
         for theirs in [0, 7, 4097, u64::MAX] {
             let mut room = [theirs; 6];
-            assert!(write_sized(room.as_mut_ptr().cast(), failure).is_err());
+            // SAFETY: as above.
+            assert!(unsafe { write_sized(FAILURE, room.as_mut_ptr().cast(), &failure) }.is_err());
             assert_eq!(room, [theirs; 6]);
         }
     }

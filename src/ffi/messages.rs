@@ -86,7 +86,7 @@ pub unsafe extern "C" fn ring_send_recv(
 }
 
 /// A message's arguments, or the failure that every call on a failed group returns, or the refusal.
-fn accepted<T>(name: &str, group: &Group, arguments: Result<T>) -> Result<T> {
+pub(super) fn accepted<T>(name: &str, group: &Group, arguments: Result<T>) -> Result<T> {
     let refused = |error: Error| Error { text: format!("{name}: {}", error.text), ..error };
     arguments.map_err(|error| group.failure().cloned().unwrap_or_else(|| refused(error)))
 }

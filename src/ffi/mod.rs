@@ -9,6 +9,7 @@
 
 mod arguments;
 mod boundary;
+mod sized;
 pub mod version;
 // In the header's order, which is this one's.
 pub mod types;
@@ -25,8 +26,12 @@ pub mod collectives_v;
 pub mod messages;
 // Collectives by a function of the host program.
 pub mod custom;
+// Requests.
+pub mod requests;
 // Log.
 pub mod log;
+// Statistics.
+pub mod stats;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Group;
+use super::stats::Counters;
 use crate::bootstrap::{Door, Reach};
 use crate::error::{Error, Result};
 use crate::sys::PollEntry;
@@ -13,11 +14,13 @@ use crate::watcher::Duties;
 /// next run.
 pub struct Doorkeeper {
     door: Option<Door>,
+    /// Of the group that processes have formed.
+    counters: Arc<Counters>,
 }
 
 impl Doorkeeper {
-    pub fn new(door: Door) -> Doorkeeper {
-        Doorkeeper { door: Some(door) }
+    pub fn new(door: Door, counters: Arc<Counters>) -> Doorkeeper {
+        Doorkeeper { door: Some(door), counters }
     }
 }
 
@@ -28,7 +31,10 @@ impl Duties for Doorkeeper {
     }
 
     fn look(&mut self, now: Instant) -> Option<Error> {
-        self.door.as_mut()?.progress(now)
+        let door = self.door.as_mut()?;
+        let error = door.progress(now);
+        self.counters.set_strangers(door.strangers());
+        error
     }
 }
 

@@ -1,40 +1,32 @@
 //! Sends and receives between two ranks, on links of their own beside the collectives.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::Group;
 use super::calls::Message;
+use super::delivery::{Delivery, add};
+use super::driver::{Driver, Pending, Work};
 use super::failure::Running;
-use super::turns::{Turn, Turns};
-use super::{Group, lock, try_lock};
+use super::machine::{Home, Machine};
+use super::request::Request;
+use super::turns::{Ticket, Turns};
 use crate::bootstrap::Deadline;
-use crate::engine::{Engine, Fault, Observer, Route, Task, Traffic};
+use crate::engine::{Fault, Observer, Task, Traffic, Waking};
 use crate::error::{Error, Result, Status};
-use crate::link::{Arrival, ComingLink, Link};
+use crate::link::{Arrival, Link};
 use crate::memory::Region;
-use crate::plan::{Buffer, Flow, Plan, Span};
-use crate::sys;
-use crate::watcher::Health;
+use crate::watcher::Side;
 use crate::wire::{self, CallHeader, Kind, LinkKind};
 
 /// One direction to or from another rank.
 #[derive(Default)]
-struct Way {
+pub struct Way {
     /// The link was made with the ring; others are made at first use.
     is_near: bool,
-    turns: Turns,
-    machine: Mutex<Machine>,
-}
-
-/// What one message at a time works with.
-#[derive(Default)]
-struct Machine {
+    pub turns: Arc<Turns>,
     /// One link at most; a send_recv lends its second one for a call.
-    links: Vec<Box<dyn Link>>,
-    engine: Engine,
-    plan: Plan,
-    /// What the link is known to bring next, where the messages before it could not be sent.
-    ahead: Option<CallHeader>,
+    pub home: Home,
 }
 
 /// All ways, by the peer's rank; each is made at first use.
@@ -62,53 +54,70 @@ impl Messages {
         self.out.iter().chain(&self.into).filter_map(|way| way.get()).map(Box::as_ref)
     }
 
+    /// The links that no call has.
     pub fn take_links(&self) -> Vec<Box<dyn Link>> {
-        self.ways().flat_map(|way| std::mem::take(&mut lock(&way.machine).links)).collect()
-    }
-
-    /// The links that no call holds.
-    pub fn take_idle_links(&self) -> Vec<Box<dyn Link>> {
-        let idle = self.ways().filter_map(|way| try_lock(&way.machine));
-        idle.flat_map(|mut machine| std::mem::take(&mut machine.links)).collect()
+        self.ways().flat_map(|way| way.home.take_links()).collect()
     }
 }
 
-/// A message as its engine shows it to the other ranks.
-struct Watched<'h>(&'h Health);
+/// Messages as their engine shows them to the other ranks.
+pub struct Watched<'g, 'm> {
+    pub group: &'g Group,
+    /// By link.
+    pub messages: &'m [wire::Message],
+    /// Whether they wait for the right and for the left neighbour, as they fell asleep.
+    pub awaits: [bool; 2],
+}
 
-impl Observer for Watched<'_> {
-    fn sleeps(&mut self, _: &[Traffic]) {}
+impl<'g, 'm> Watched<'g, 'm> {
+    pub fn new(group: &'g Group, messages: &'m [wire::Message]) -> Watched<'g, 'm> {
+        Watched { group, messages, awaits: [false; 2] }
+    }
+}
+
+impl Observer for Watched<'_, '_> {
+    fn sleeps(&mut self, traffic: &[Traffic]) {
+        self.awaits = [false; 2];
+        for (message, link) in self.messages.iter().zip(traffic) {
+            if link.awaits || link.sends {
+                let sides = self.group.sides_of(message);
+                self.awaits = [self.awaits[0] || sides[0], self.awaits[1] || sides[1]];
+            }
+        }
+    }
+
+    fn woke(&mut self, slept: Duration) {
+        self.group.counters.waited(self.awaits, slept);
+    }
 
     fn call_roll(&mut self) {
-        self.0.call_roll();
+        self.group.health.call_roll();
     }
 
     fn consult(&mut self) {
-        self.0.consult();
+        self.group.health.consult();
     }
 }
 
 impl Way {
     fn near(link: Box<dyn Link>) -> Way {
-        let machine = Machine { links: vec![link], ..Machine::default() };
-        Way { is_near: true, machine: Mutex::new(machine), ..Way::default() }
+        Way { is_near: true, home: Home::new(vec![link]), ..Way::default() }
     }
 
     /// Whether the next message can move on it now, or at once when the peer comes.
     fn is_open(&self) -> bool {
-        let open = |machine: &Machine| !machine.links.is_empty() && machine.ahead.is_none();
-        self.is_near || try_lock(&self.machine).is_some_and(|machine| open(&machine))
+        self.is_near || self.home.is(|machine| !machine.links.is_empty() && machine.ahead.is_none())
     }
 }
 
 /// A message that has failed.
-struct Missed {
-    error: Error,
-    what: What,
+pub struct Missed {
+    pub error: Error,
+    pub what: What,
 }
 
 /// What is left of its way.
-enum What {
+pub enum What {
     /// Nothing: the group has failed, or is being destroyed.
     Failed,
     /// There is no link; the next message makes one.
@@ -118,20 +127,19 @@ enum What {
 }
 
 /// A message under way: its call and its direction's queue.
-struct Half<'g, 'a> {
-    message: Message<'a>,
-    way: &'g Way,
-    sends: bool,
+pub struct Half<'g, 'a> {
+    pub message: Message<'a>,
+    pub way: &'g Way,
+    pub sends: bool,
+    pub timeout: Option<Duration>,
 }
 
 impl Half<'_, '_> {
-    fn header(&self, turn: &Turn<'_>) -> CallHeader {
+    /// As the other ranks know it.
+    pub fn told(&self, number: u64, is_request: bool) -> wire::Message {
         let (dtype, count) = (Some(self.message.dtype), self.message.count as u64);
-        CallHeader { dtype, count, ..CallHeader::new(Kind::Message, turn.number) }
-    }
-
-    fn told(&self, header: CallHeader) -> wire::Message {
-        wire::Message { peer: self.message.peer as u32, sends: self.sends, header }
+        let header = CallHeader { dtype, count, ..CallHeader::new(Kind::Message, number) };
+        wire::Message { peer: self.message.peer as u32, sends: self.sends, is_request, header }
     }
 }
 
@@ -149,13 +157,15 @@ impl Group {
     /// Sends and receives at the same time; either may be none.
     pub fn send_recv(&self, send: Option<Message<'_>>, recv: Option<Message<'_>>) -> Result<()> {
         let _entered = self.enter()?;
-        let send = send.map(|message| self.half(message, true)).transpose()?;
-        let recv = recv.map(|message| self.half(message, false)).transpose()?;
+        let _busy = self.counters.busy();
+        let send = send.map(|message| self.half(message, true, self.timeout())).transpose()?;
+        let recv = recv.map(|message| self.half(message, false, self.timeout())).transpose()?;
         let result = match (send, recv) {
             (Some(send), Some(recv)) => self.exchange(send, recv),
             (Some(half), None) | (None, Some(half)) => {
-                let turn = half.way.turns.take();
-                self.one(&half, &turn)
+                let ticket = half.way.turns.ticket();
+                ticket.wait();
+                Delivery::begin(self, half, ticket.number, false)?.run()
             }
             (None, None) => Ok(()),
         };
@@ -166,94 +176,81 @@ impl Group {
     /// A message to oneself.
     pub fn copy_to_self(&self, from: Region<'_>, to: Region<'_>) -> Result<()> {
         let _entered = self.enter()?;
+        let _busy = self.counters.busy();
         to.copy_from(from);
+        self.counters.succeeded(2);
         Ok(())
     }
 
     /// Finds the way of a message.
-    fn half<'a>(&self, message: Message<'a>, sends: bool) -> Result<Half<'_, 'a>> {
+    pub(super) fn half<'a>(
+        &self,
+        message: Message<'a>,
+        sends: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Half<'_, 'a>> {
+        let way = self.way(message.peer, sends)?;
+        Ok(Half { message, way, sends, timeout })
+    }
+
+    pub(super) fn way(&self, peer: usize, sends: bool) -> Result<&Way> {
         let ways = if sends { &self.messages.out } else { &self.messages.into };
-        match ways.get(message.peer).filter(|_| message.peer != self.rank()) {
-            Some(way) => Ok(Half { message, way: way.get_or_init(Box::default), sends }),
-            None => {
-                let text = format!("rank {} is no other rank of the group", message.peer);
-                Err(Error::new(Status::InvalidArgument, text))
-            }
+        let way = ways.get(peer).filter(|_| peer != self.rank()).ok_or_else(|| {
+            let text = format!("rank {peer} is no other rank of the group");
+            Error::new(Status::InvalidArgument, text)
+        })?;
+        Ok(way.get_or_init(Box::default))
+    }
+
+    /// The neighbours, right and left, that a message goes to or comes from. In a ring of two they are one rank, and
+    /// a rank sends on the edge to its right.
+    fn sides_of(&self, message: &wire::Message) -> [bool; 2] {
+        let peers = self.health.peers();
+        match peers.size {
+            2 => [message.sends, !message.sends],
+            _ => Side::BOTH.map(|side| peers.rank_at(side) == message.peer as usize),
         }
     }
 
-    /// Both halves in one thread where both have their turn and their link now. Where one has to wait, the other
-    /// must not, and goes on if there will be no link: it gets a thread for as long as the call lasts.
+    /// Both halves on one engine where both have their turn and their link now. Where one has to wait, the other
+    /// must not, and goes on if there will be no link.
     fn exchange(&self, send: Half<'_, '_>, recv: Half<'_, '_>) -> Result<()> {
-        let (send_turn, recv_turn) = (send.way.turns.try_take(), recv.way.turns.try_take());
-        if let (Some(send_turn), Some(recv_turn)) = (&send_turn, &recv_turn)
-            && send.way.is_open()
-            && recv.way.is_open()
-        {
-            return self.both(&send, send_turn, &recv, recv_turn);
+        let (out, into) = (send.way.turns.ticket(), recv.way.turns.ticket());
+        if out.is_next() && into.is_next() && send.way.is_open() && recv.way.is_open() {
+            return self.both(&send, &out, &recv, &into);
         }
-        let run = |half: Half<'_, '_>, turn: Option<Turn<'_>>| {
-            let turn = turn.unwrap_or_else(|| half.way.turns.take());
-            self.one(&half, &turn)
-        };
-        std::thread::scope(|scope| {
-            let receiving = sys::spawn_scoped(scope, "ring-recv", move || run(recv, recv_turn));
-            let sent = run(send, send_turn);
-            let received = match receiving.map(|thread| thread.join()) {
-                Ok(Ok(received)) => received,
-                Ok(Err(_)) => {
-                    let text = "a receiving thread panicked";
-                    Err(self.health.fail(Error::new(Status::Internal, text).at_rank(self.rank())))
-                }
-                Err(error) => Err(self.host_refused("starting a thread", &error)),
-            };
-            match (sent, received) {
-                // A failure of the group goes before that of a link.
-                (Err(error), Err(other)) if error.status == Status::ConnectFailed => Err(other),
-                (sent, received) => sent.and(received),
-            }
-        })
+        match self.apart(send, out, recv, into) {
+            // A failure of the group goes before that of a link.
+            [Err(error), Err(other)] if error.status == Status::ConnectFailed => Err(other),
+            [sent, received] => sent.and(received),
+        }
     }
 
-    fn one(&self, half: &Half<'_, '_>, turn: &Turn<'_>) -> Result<()> {
-        let machine = &mut *lock(&half.way.machine);
-        let header = half.header(turn);
-        let message = half.told(header);
-        machine.ahead = machine.ahead.filter(|ahead| ahead.sequence != header.sequence);
-        if let Some(theirs) = machine.ahead {
-            let fault = Fault::Differs { link: 0, ours: header, theirs };
-            return Err(self.missed(fault, &[message], self.timeout()).error);
-        }
-        let arrival = match machine.links.is_empty() {
-            true => Some(self.connect(half.way, &message)?),
-            false => None,
+    /// Each half as an operation of its own.
+    fn apart(&self, send: Half<'_, '_>, out: Ticket, recv: Half<'_, '_>, into: Ticket) -> [Result<()>; 2] {
+        let mut driver = match Driver::new(self) {
+            Ok(driver) => driver,
+            Err(error) => return [Err(self.host_refused("making a pipe", &error)), Ok(())],
         };
-        if let Some(arrival) = &arrival {
-            machine.links.push(Box::new(ComingLink::new(arrival.clone())));
-        }
-        let Machine { links, engine, plan, ahead } = machine;
-        plan.clear();
-        add(plan, engine, half, header, 0);
-        let buffers = if half.sends {
-            (half.message.buffer, Region::empty())
-        } else {
-            (Region::empty(), half.message.buffer)
-        };
-        let element = half.message.dtype.size();
-        let result = self.drive(engine, plan, links, buffers, element, &[message], arrival.as_ref());
-        result.map_err(|missed| {
-            match missed.what {
-                What::Failed => {}
-                What::NoLink => links.clear(),
-                What::Later(theirs) => *ahead = Some(*theirs),
-            }
-            missed.error
-        })
+        let halves = [(send, out), (recv, into)];
+        let results = halves.map(|(half, ticket)| {
+            let (request, reply) = Request::new(self.generation);
+            let work = Work::Message { message: half.message, sends: half.sends, is_request: false };
+            driver.add(Pending { work, ticket, timeout: half.timeout, reply, entered: None });
+            request
+        });
+        driver.run(&mut Waking::default());
+        results.map(|request| request.result().unwrap_or(Ok(())))
     }
 
     /// What a fault of messages means. One that could not be sent is told to its receiver, whose call of the same
     /// number then fails, too; the group goes on.
-    fn missed(&self, fault: Fault, messages: &[wire::Message], timeout: Option<Duration>) -> Missed {
+    pub(super) fn missed(
+        &self,
+        fault: Fault,
+        messages: &[wire::Message],
+        timeout: Option<Duration>,
+    ) -> Missed {
         let message = messages[fault.link()];
         if let Fault::Differs { ours, theirs, .. } = &fault
             && theirs.kind == Kind::Message
@@ -275,7 +272,12 @@ impl Group {
     }
 
     /// Where the link of a way arrives whose first message this is, or the first after one that failed.
-    fn connect(&self, way: &Way, message: &wire::Message) -> Result<Arc<Arrival>> {
+    pub(super) fn connect(
+        &self,
+        way: &Way,
+        message: &wire::Message,
+        timeout: Option<Duration>,
+    ) -> Result<Arc<Arrival>> {
         let is_over = || self.health.stop.is_raised() || self.health.failure().is_some();
         let Some(reach) = self.reach.as_ref().filter(|_| !way.is_near && !is_over()) else {
             return Err(self.gone());
@@ -286,7 +288,7 @@ impl Group {
         }
         let (link, peer) = ((LinkKind::MessageOut, 0), message.peer as usize);
         let arrival = match message.sends {
-            true => reach.dial(link, peer, self.dial_deadline()),
+            true => reach.dial(link, peer, self.dial_deadline(timeout)),
             false => reach.await_link(link, peer),
         };
         arrival.map_err(|error| {
@@ -296,74 +298,59 @@ impl Group {
     }
 
     /// The receiver waits as long as its own timeout for what the sender tries: it is to hear in time of a failure.
-    fn dial_deadline(&self) -> Deadline {
-        let limit = self.connect_limit();
+    fn dial_deadline(&self, timeout: Option<Duration>) -> Deadline {
+        let limit = self.connect_limit(timeout);
         let health = self.health.clone();
         let has_answered = move |rank, since| health.has_answered(rank, since);
         Deadline::IfAlive(limit.and_then(|limit| Instant::now().checked_add(limit)), Box::new(has_answered))
     }
 
-    fn both(&self, send: &Half<'_, '_>, out: &Turn<'_>, recv: &Half<'_, '_>, into: &Turn<'_>) -> Result<()> {
-        // The order of these two locks matters to nobody: both turns are held.
-        let machine = &mut *lock(&send.way.machine);
-        let lent = &mut lock(&recv.way.machine).links;
-        let Machine { links, engine, plan, .. } = machine;
-        if links.is_empty() || lent.is_empty() {
+    fn both(&self, send: &Half<'_, '_>, out: &Ticket, recv: &Half<'_, '_>, into: &Ticket) -> Result<()> {
+        let (Some(mut machine), Some(mut lent)) = (send.way.home.take(), recv.way.home.take()) else {
             return Err(self.gone());
-        }
-        links.append(lent);
-        plan.clear();
-        let (send_header, recv_header) = (send.header(out), recv.header(into));
-        add(plan, engine, send, send_header, 0);
-        add(plan, engine, recv, recv_header, 1);
-        let buffers = (send.message.buffer, recv.message.buffer);
-        let element = send.message.dtype.size();
-        let messages = [send.told(send_header), recv.told(recv_header)];
-        let result = self.drive(engine, plan, links, buffers, element, &messages, None);
-        lent.extend(links.drain(1..));
-        result.map_err(|missed| missed.error)
-    }
-
-    /// Runs messages, one a link. `arrival` is that of the first one's link, if it is to come.
-    #[allow(clippy::too_many_arguments, reason = "the parts of a machine, borrowed apart")]
-    fn drive(
-        &self,
-        engine: &mut Engine,
-        plan: &Plan,
-        links: &mut [Box<dyn Link>],
-        (send, recv): (Region<'_>, Region<'_>),
-        element: usize,
-        messages: &[wire::Message],
-        arrival: Option<&Arc<Arrival>>,
-    ) -> std::result::Result<(), Missed> {
-        let (scratch, sums) = (Region::empty(), Region::empty());
-        let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch, sums };
-        let timeout = self.timeout();
-        messages.iter().for_each(|message| self.health.begin(*message));
-        if let Some(arrival) = arrival {
-            self.health.expect(messages[0], arrival);
-        }
-        let mut observer = Watched(&self.health);
-        let result = engine.run(&task, links, &self.health.stop, timeout, &mut observer);
-        let result = result.map_err(|fault| self.missed(fault, messages, timeout));
-        messages.iter().for_each(|message| self.health.end(message));
+        };
+        let result = match machine.links.is_empty() || lent.links.is_empty() {
+            true => Err(self.gone()),
+            false => {
+                machine.links.append(&mut lent.links);
+                let messages = [send.told(out.number, false), recv.told(into.number, false)];
+                let result = self.drive_both(&mut machine, send, recv, &messages);
+                lent.links.extend(machine.links.drain(1..));
+                result
+            }
+        };
+        send.way.home.put(machine);
+        recv.way.home.put(lent);
         result
     }
-}
 
-/// Adds a message to the plan: one pass that only sends or only receives, on the link `link`.
-fn add(plan: &mut Plan, engine: &mut Engine, half: &Half<'_, '_>, header: CallHeader, link: usize) {
-    let count = half.message.count;
-    let mut route = Route { out: None, into: None, announce: None, expect: None, gate: link };
-    let span = |buffer| Span { buffer, start: 0, len: count };
-    if half.sends {
-        (route.out, route.announce) = (Some(link), Some(header));
-        plan.begin(Flow::Right, 0);
-        plan.send(span(Buffer::Send));
-    } else {
-        (route.into, route.expect) = (Some(link), Some(header));
-        plan.begin(Flow::Left, 0);
-        plan.store(span(Buffer::Recv));
+    fn drive_both(
+        &self,
+        machine: &mut Machine,
+        send: &Half<'_, '_>,
+        recv: &Half<'_, '_>,
+        messages: &[wire::Message; 2],
+    ) -> Result<()> {
+        let Machine { links, engine, plan, .. } = machine;
+        plan.clear();
+        messages.iter().enumerate().for_each(|(link, message)| add(plan, engine, message, link));
+        let task = Task {
+            plan,
+            element: send.message.dtype.size(),
+            reduction: None,
+            ranks: 2,
+            send: send.message.buffer,
+            recv: recv.message.buffer,
+            scratch: Region::empty(),
+            sums: Region::empty(),
+        };
+        messages.iter().for_each(|message| self.health.begin(*message));
+        let mut observer = Watched::new(self, messages);
+        let result = engine.run(&task, links, &self.health.stop, send.timeout, &mut observer);
+        let result = result.map_err(|fault| self.missed(fault, messages, send.timeout).error);
+        messages.iter().for_each(|message| self.health.end(message));
+        self.counters.moved(engine.moved());
+        self.counters.succeeded(2 * u64::from(result.is_ok()));
+        result
     }
-    engine.route(&plan.passes[link], route);
 }

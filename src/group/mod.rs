@@ -1,19 +1,32 @@
 //! A communicator: its numbers, its calls one at a time and in order, its one failure.
 
 mod calls;
+mod collective;
 mod collectives;
+mod counts;
+mod delivery;
+mod driver;
 mod failure;
 mod family;
+mod machine;
 mod messages;
+mod operation;
+mod pairs;
+mod planning;
+mod request;
+mod requests;
 mod split;
+mod stats;
 mod turns;
 
 pub use crate::plan::{Parts, Stretch};
 pub use crate::wire::Kind;
 pub use calls::{Call, Message};
+pub use request::Request;
+pub use stats::Stats;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::bootstrap::config::Config;
@@ -28,6 +41,8 @@ use calls::{Entered, Running};
 use collectives::Collectives;
 use family::Doorkeeper;
 use messages::Messages;
+use requests::Requests;
+use stats::Counters;
 
 /// How long destroy waits for the peers to take what was sent.
 const LINGER: Duration = Duration::from_secs(1);
@@ -42,6 +57,8 @@ pub struct Group {
     health: Arc<Health>,
     collectives: Collectives,
     messages: Messages,
+    requests: Requests,
+    counters: Arc<Counters>,
     wide: bool,
     /// None in a group of one.
     reach: Option<Reach>,
@@ -60,8 +77,9 @@ impl Group {
         let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
         let settings =
             Settings { timeout: config.timeout, connect_timeout: config.connect_timeout, wide: config.wide };
+        let counters = Arc::default();
         if size == 1 {
-            return Ok(Arc::new(Group::new(peers, Links::new(1), signals, settings, None)?));
+            return Ok(Arc::new(Group::new(peers, Links::new(1), signals, settings, None, counters)?));
         }
         let mut ring = bootstrap::form(config)?;
         let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
@@ -72,8 +90,9 @@ impl Group {
         links.add_right(ring.right);
         links.add_left(ring.left);
         log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
-        let watcher = Watcher::new(signals.bell(), Box::new(Doorkeeper::new(ring.door)));
-        let group = Arc::new(Group::new(peers, links, signals, settings, Some((reach, watcher)))?);
+        let watcher = Watcher::new(signals.bell(), Box::new(Doorkeeper::new(ring.door, counters.clone())));
+        let family = Some((reach, watcher));
+        let group = Arc::new(Group::new(peers, links, signals, settings, family, counters)?);
         group.start_watching()?;
         Ok(group)
     }
@@ -84,6 +103,7 @@ impl Group {
         signals: Signals,
         settings: Settings,
         family: Option<(Reach, Arc<Watcher>)>,
+        counters: Arc<Counters>,
     ) -> Result<Group> {
         let health = Health::new(peers, links.controls, signals);
         let health = health.map_err(|error| refused("watching a connection", &error))?;
@@ -95,6 +115,8 @@ impl Group {
             health: Arc::new(health),
             collectives: Collectives::new(links.lanes),
             messages: links.messages,
+            requests: Requests::default(),
+            counters,
             wide: settings.wide,
             reach,
             connect_timeout: settings.connect_timeout,
@@ -141,8 +163,8 @@ impl Group {
 
     /// How long links are tried whose making others wait for: they are to hear of a failure before their own
     /// timeout is over.
-    fn connect_limit(&self) -> Option<Duration> {
-        let half = self.timeout().map(|timeout| timeout / 2);
+    fn connect_limit(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let half = timeout.map(|timeout| timeout / 2);
         self.connect_timeout.into_iter().chain(half).min()
     }
 
@@ -193,8 +215,8 @@ impl Group {
 
     /// Leaves to running calls what they hold.
     fn close_idle_links(&self) {
-        drop(self.collectives.take_idle_links());
-        drop(self.messages.take_idle_links());
+        drop(self.collectives.take_links());
+        drop(self.messages.take_links());
     }
 
     /// Ends running calls, waits until they have returned, says goodbye, delivers what was sent
@@ -204,6 +226,10 @@ impl Group {
             return;
         }
         self.running.close(|| self.health.stop.raise());
+        if let Some(requests) = self.requests.close() {
+            // A panic of the thread has failed the group.
+            let _ = requests.join();
+        }
         self.health.close();
         if let Some(watcher) = &self.watcher {
             watcher.leave(&self.health);
@@ -218,8 +244,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Ends the watcher of a group that nobody has destroyed.
+        // Ends the threads of a group that nobody has destroyed.
         self.health.close();
+        drop(self.requests.close());
     }
 }
 
@@ -273,13 +300,4 @@ fn data_link(link: TcpLink) -> Box<dyn Link> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The lock, unless another thread holds it.
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::calls::Call;
-use super::collectives::{Part, named};
+use super::collective::{Collective, Part};
 use super::failure::{cant_reach, told};
-use super::turns::Turn;
+use super::turns::Ticket;
 use super::{Group, Links, Settings, refused};
 use crate::bootstrap::{Deadline, LinkName, Neighbour, Reach};
 use crate::error::{Error, Result, Status};
@@ -81,29 +81,32 @@ impl Group {
     /// negative. A call whose arguments were refused takes its number all the same.
     pub fn split(&self, request: Result<(i32, i32)>) -> Result<Option<Arc<Group>>> {
         let _entered = self.enter()?;
-        let (color, key) = match request {
-            Ok(request) => request,
-            Err(refusal) => {
-                let number = self.collectives.turns.refuse(refusal.status as i32);
-                return Err(named(Kind::Split, number, refusal));
-            }
-        };
-        let turn = self.collectives.turns.take();
+        let (color, key) = request.map_err(|refusal| self.refuse(Kind::Split, refusal))?;
+        let _busy = self.counters.busy();
+        let ticket = self.collectives.turns.ticket();
+        ticket.wait();
         let result = self.check_health().and_then(|()| match self.size() {
-            1 => (color >= 0).then(|| self.make_alone()).transpose(),
-            _ => self.split_in_turn(color, key, &turn),
+            1 => {
+                self.counters.succeeded(1);
+                (color >= 0).then(|| self.make_alone()).transpose()
+            }
+            _ => self.split_in_turn(color, key, &ticket),
         });
-        drop(turn);
+        drop(ticket);
         self.leave();
         result
     }
 
-    fn split_in_turn(&self, color: i32, key: i32, turn: &Turn<'_>) -> Result<Option<Arc<Group>>> {
+    fn split_in_turn(&self, color: i32, key: i32, ticket: &Ticket) -> Result<Option<Arc<Group>>> {
         let claim = Word { numbers: [color, key], text: String::new() };
-        let claims = self.round(&claim, turn, Part::First)?;
+        let claims = self.round(&claim, ticket, Part::FirstRound)?;
         let members = members(&claims, color);
-        let split =
-            Message { peer: EVERYBODY, sends: false, header: CallHeader::new(Kind::Split, turn.number) };
+        let split = Message {
+            peer: EVERYBODY,
+            sends: false,
+            is_request: false,
+            header: CallHeader::new(Kind::Split, ticket.number),
+        };
         let made = (color >= 0).then(|| self.make(color, &members, &split)).transpose();
         self.health.end(&split);
         if let Some(first) = self.over() {
@@ -116,12 +119,12 @@ impl Group {
             // Nobody is to wait for links that depend on this rank's.
             self.health.tell_unreached(&split, error);
         }
-        let outcomes = self.round(&outcome(&made), turn, Part::Last)?;
+        let outcomes = self.round(&outcome(&made), ticket, Part::LastRound)?;
         // Who only heard that it won't be says no reason.
         let failed = |outcome: &Word| outcome.numbers[0] != 0;
         let reason = outcomes.iter().position(|outcome| failed(outcome) && !outcome.text.is_empty());
         if let Some(rank) = reason.or_else(|| outcomes.iter().position(failed)) {
-            return Err(self.not_made(turn.number, rank, &outcomes[rank]));
+            return Err(self.not_made(ticket.number, rank, &outcomes[rank]));
         }
         let child = made?;
         child.iter().try_for_each(Group::start_watching)?;
@@ -129,11 +132,12 @@ impl Group {
     }
 
     /// One round: this rank's word to all, and all ranks' words.
-    fn round(&self, own: &Word, turn: &Turn<'_>, part: Part) -> Result<Vec<Word>> {
+    fn round(&self, own: &Word, ticket: &Ticket, part: Part) -> Result<Vec<Word>> {
         let mut send = own.encode();
         let mut recv = vec![0; WORD * self.size()];
         let (send, into) = (Region::from_slice(&mut send), Region::from_slice(&mut recv));
-        self.run(&Call { send, recv: into, ..Call::new(Kind::Split, WORD) }, turn, part)?;
+        let call = Call { send, recv: into, ..Call::new(Kind::Split, WORD) };
+        Collective::begin_part(self, call, ticket, self.timeout(), part)?.run()?;
         Ok(recv.chunks_exact(WORD).map(Word::decode).collect())
     }
 
@@ -164,7 +168,7 @@ impl Group {
     fn make_alone(&self) -> Result<Arc<Group>> {
         let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
         let peers = Peers { rank: 0, size: 1, addresses: Vec::new() };
-        Group::new(peers, Links::new(1), signals, self.settings(), None).map(Arc::new)
+        Group::new(peers, Links::new(1), signals, self.settings(), None, Arc::default()).map(Arc::new)
     }
 
     /// The group of these ranks, once its links at this rank stand.
@@ -180,14 +184,14 @@ impl Group {
         let addresses = members.iter().map(|member| self.health.peers().addresses[*member]).collect();
         let peers = Peers { rank, size: members.len(), addresses };
         let family = Some((reach, watcher.clone()));
-        Group::new(peers, links, signals, self.settings(), family).map(Arc::new)
+        Group::new(peers, links, signals, self.settings(), family, Arc::default()).map(Arc::new)
     }
 
     /// The links of the new ring at this rank: it dials its right neighbour, and is dialled by the left one.
     fn make_links(&self, reach: &Reach, rank: usize, members: &[usize], split: &Message) -> Result<Links> {
         let size = members.len();
         let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
-        let limit = self.connect_limit();
+        let limit = self.connect_limit(self.timeout());
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut coming = Vec::new();
         for (is_right, link) in

@@ -1,7 +1,8 @@
 //! Who is next: calls are served first come, first served, and numbered as they come.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::sys::Wake;
 use crate::wire::Refused;
 
 /// A queue of numbered calls.
@@ -17,9 +18,14 @@ struct State {
     issued: u64,
     /// Number of the last call that has ended with all before it.
     ended: u64,
-    /// Refused calls whose turn has not come yet: they pass without one.
+    /// Calls that are over before their turn has come: they pass without one.
     passing: Vec<u64>,
+    /// The last call that was refused as it came.
     refused: Refused,
+    /// The last one that was refused when it had its turn.
+    refused_late: Refused,
+    /// What is rung when the next call ends, for a thread that can't wait here.
+    bell: Option<Arc<Wake>>,
 }
 
 impl State {
@@ -29,16 +35,19 @@ impl State {
             self.passing.swap_remove(i);
             self.ended += 1;
         }
+        if let Some(bell) = self.bell.take() {
+            bell.wake();
+        }
     }
 }
 
-/// A call's turn, until dropped.
-pub struct Turn<'a> {
-    turns: &'a Turns,
+/// A call's place in the queue, and its turn when that has come, until dropped.
+pub struct Ticket {
+    turns: Arc<Turns>,
     /// The call's number, from 1.
     pub number: u64,
-    /// The last call that was refused before it.
-    pub refused: Refused,
+    /// The last call before it that was refused as it came.
+    refused: Refused,
 }
 
 impl Turns {
@@ -46,86 +55,151 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the next number and waits for its turn.
-    pub fn take(&self) -> Turn<'_> {
+    /// Takes the next number.
+    pub fn ticket(self: &Arc<Turns>) -> Ticket {
         let mut state = self.state();
         state.issued += 1;
-        let number = state.issued;
-        while state.ended + 1 != number {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        Turn { turns: self, number, refused: state.refused }
+        Ticket { turns: self.clone(), number: state.issued, refused: state.refused }
     }
 
-    /// Takes the next number if its turn is now.
-    pub fn try_take(&self) -> Option<Turn<'_>> {
-        let mut state = self.state();
-        if state.ended != state.issued {
-            return None;
-        }
-        state.issued += 1;
-        Some(Turn { turns: self, number: state.issued, refused: state.refused })
-    }
-
-    /// Takes the next number for a call that is refused with this status, without waiting.
+    /// Takes the next number for a call that is refused with this status.
     pub fn refuse(&self, status: i32) -> u64 {
         let mut state = self.state();
         state.issued += 1;
         let number = state.issued;
         state.refused = Refused { sequence: number, status };
-        if state.ended + 1 == number {
-            state.end(number);
-        } else {
-            state.passing.push(number);
-        }
+        self.pass(state, number);
         number
     }
 
-    /// The call whose turn it is was refused after all.
-    pub fn refuse_current(&self, turn: &Turn<'_>, status: i32) {
-        self.state().refused = Refused { sequence: turn.number, status };
+    /// A call is over.
+    fn pass(&self, mut state: MutexGuard<'_, State>, number: u64) {
+        if state.ended + 1 != number {
+            return state.passing.push(number);
+        }
+        state.end(number);
+        if state.ended != state.issued {
+            self.changed.notify_all();
+        }
     }
 }
 
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
+impl Ticket {
+    /// Waits for the turn.
+    pub fn wait(&self) {
         let mut state = self.turns.state();
-        state.end(self.number);
-        if state.ended != state.issued {
-            self.turns.changed.notify_all();
+        while state.ended + 1 != self.number {
+            state = self.turns.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Whether the turn has come.
+    pub fn is_next(&self) -> bool {
+        self.turns.state().ended + 1 == self.number
+    }
+
+    /// The same; if not, the bell is rung when to ask again.
+    pub fn is_next_or_rings(&self, bell: &Arc<Wake>) -> bool {
+        let mut state = self.turns.state();
+        let is_next = state.ended + 1 == self.number;
+        if !is_next {
+            state.bell = Some(bell.clone());
+        }
+        is_next
+    }
+
+    /// The last call that was refused before this one, whose turn has come.
+    pub fn refused(&self) -> Refused {
+        let late = self.turns.state().refused_late;
+        if late.sequence > self.refused.sequence { late } else { self.refused }
+    }
+
+    /// This call, whose turn has come, is refused after all.
+    pub fn refuse(&self, status: i32) {
+        self.turns.state().refused_late = Refused { sequence: self.number, status };
+    }
+
+    /// Whether it is one of this queue's.
+    pub fn is_of(&self, other: &Ticket) -> bool {
+        Arc::ptr_eq(&self.turns, &other.turns)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.turns.pass(self.turns.state(), self.number);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::{Interest, PollEntry, poll};
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     #[test]
     fn turns_come_in_order_and_refused_calls_pass() {
-        let turns = Turns::default();
+        let turns = Arc::<Turns>::default();
         let next = AtomicU64::new(2);
-        let first = turns.take();
+        let first = turns.ticket();
+        assert!(first.is_next());
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let turn = turns.take();
-                    assert_eq!(next.fetch_add(1, Ordering::SeqCst), turn.number);
+                    let ticket = turns.ticket();
+                    ticket.wait();
+                    assert_eq!(next.fetch_add(1, Ordering::SeqCst), ticket.number);
                 });
             }
             while turns.state().issued < 5 {
                 std::thread::yield_now();
             }
             assert_eq!(turns.refuse(1), 6);
-            assert!(turns.try_take().is_none());
             drop(first);
         });
         assert_eq!(turns.state().ended, 6);
-        let turn = turns.try_take().unwrap();
-        assert_eq!((turn.number, turn.refused), (7, Refused { sequence: 6, status: 1 }));
-        turns.refuse_current(&turn, 12);
-        drop(turn);
-        assert_eq!(turns.take().refused, Refused { sequence: 7, status: 12 });
+        let ticket = turns.ticket();
+        assert_eq!((ticket.number, ticket.refused()), (7, Refused { sequence: 6, status: 1 }));
+        ticket.refuse(12);
+        drop(ticket);
+        assert_eq!(turns.ticket().refused(), Refused { sequence: 7, status: 12 });
+    }
+
+    #[test]
+    fn a_call_tells_of_refusals_before_it_alone() {
+        let turns = Arc::<Turns>::default();
+        let [first, second] = [turns.ticket(), turns.ticket()];
+        turns.refuse(1);
+        let fourth = turns.ticket();
+        turns.refuse(3);
+        assert_eq!(first.refused(), Refused::default());
+        first.refuse(12);
+        drop(first);
+        assert_eq!(second.refused(), Refused { sequence: 1, status: 12 });
+        drop(second);
+        assert!(fourth.is_next());
+        assert_eq!(fourth.refused(), Refused { sequence: 3, status: 1 });
+    }
+
+    #[test]
+    fn a_bell_rings_when_a_turn_may_have_come() {
+        let turns = Arc::<Turns>::default();
+        let bell = Arc::new(Wake::new().unwrap());
+        let rings = || {
+            let mut entries = [PollEntry::new(bell.descriptor(), Interest { read: true, write: false })];
+            let rings = poll(&mut entries, Some(Duration::ZERO)).unwrap();
+            bell.clear();
+            rings
+        };
+        let [first, second, third] = [turns.ticket(), turns.ticket(), turns.ticket()];
+        assert!(first.is_next_or_rings(&bell) && !third.is_next_or_rings(&bell));
+        // A call that is given up before its turn.
+        drop(second);
+        assert!(!rings());
+        drop(first);
+        assert!(rings() && third.is_next_or_rings(&bell));
+        drop(third);
+        assert!(!rings() && turns.ticket().is_next());
     }
 }

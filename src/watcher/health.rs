@@ -365,6 +365,23 @@ impl Health {
         drop(self.state_with_ripe_roll());
     }
 
+    /// The same without waiting: for how long at most the roll is still to be waited for, which has been since
+    /// `since`. This rank's watcher reads the answers meanwhile.
+    pub fn hear(&self, since: Instant) -> Duration {
+        let mut state = self.state();
+        self.read(&mut state);
+        let now = Instant::now();
+        let end = since + HEARING;
+        if state.failing_since.is_some() || self.stop.is_raised() || now >= end {
+            return Duration::ZERO;
+        }
+        if state.spread.roll().ripens(now).is_none() {
+            state.spread.call_roll(now);
+            self.publish(&mut state);
+        }
+        state.spread.roll().ripens(now).unwrap_or_default().min(end - now)
+    }
+
     fn state_with_ripe_roll(&self) -> MutexGuard<'_, State> {
         let end = Instant::now() + HEARING;
         let mut state = self.state();

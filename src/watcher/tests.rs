@@ -277,9 +277,9 @@ fn a_running_call_is_ended_by_an_abort_and_by_a_rank_that_it_lacks() {
     let mut rank = Spread::new(peers(0, 4));
     rank.hear(Side::Left, Frame::Goodbye { rank: 3, sequence: 0 }, Instant::now());
     let header = call(1);
-    rank.begin(Message { peer: 3, sends: false, header });
+    rank.begin(Message { peer: 3, sends: false, is_request: false, header });
     assert!(rank.failure().is_none());
-    rank.begin(Message { peer: 3, sends: true, header });
+    rank.begin(Message { peer: 3, sends: true, is_request: false, header });
     assert!(rank.is_hopeless());
 }
 

@@ -241,7 +241,8 @@ mod tests {
     }
 
     fn message(peer: u32, sends: bool) -> Message {
-        Message { peer, sends, header: CallHeader { count: 5, ..CallHeader::new(Kind::Message, 3) } }
+        let header = CallHeader { count: 5, ..CallHeader::new(Kind::Message, 3) };
+        Message { peer, sends, is_request: false, header }
     }
 
     fn sending(last: u64, peer: u32, sends: bool) -> Option<Presence> {

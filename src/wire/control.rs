@@ -82,6 +82,8 @@ pub struct Message {
     pub peer: u32,
     /// Whether it goes to the peer.
     pub sends: bool,
+    /// Whether it goes on beside what its rank does: nobody is known to be blocked in it.
+    pub is_request: bool,
     pub header: CallHeader,
 }
 
@@ -231,7 +233,7 @@ const PRESENCE_FIXED: usize = 12;
 const HAS_CALL: u8 = 1;
 const HAS_MORE: u8 = 2;
 const CALL: usize = CALL_HEADER + 32;
-/// The peer, whether it goes there, the type (255: none), the number, the count.
+/// The peer, whether it goes there, the type (255: none), whether it is a request, the number, the count.
 const MESSAGE: usize = 24;
 const NO_DTYPE: u8 = 255;
 
@@ -287,7 +289,7 @@ impl Message {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.peer.to_le_bytes());
         let dtype = self.header.dtype.map_or(NO_DTYPE, Dtype::number);
-        out.extend_from_slice(&[u8::from(self.sends), dtype, 0, 0]);
+        out.extend_from_slice(&[u8::from(self.sends), dtype, u8::from(self.is_request), 0]);
         out.extend_from_slice(&self.header.sequence.to_le_bytes());
         out.extend_from_slice(&self.header.count.to_le_bytes());
     }
@@ -299,7 +301,8 @@ impl Message {
         }
         let header = CallHeader::new(Kind::Message, u64_at(bytes, 8));
         let header = CallHeader { dtype, count: u64_at(bytes, 16), ..header };
-        Some(Message { peer: u32_at(bytes, 0), sends: bytes[4] != 0, header })
+        let (sends, is_request) = (bytes[4] != 0, bytes[6] != 0);
+        Some(Message { peer: u32_at(bytes, 0), sends, is_request, header })
     }
 }
 
@@ -326,7 +329,7 @@ mod tests {
         let message = |i| {
             let dtype = Dtype::ALL.get(i).copied();
             let header = CallHeader { dtype, ..header(Kind::Message, 7 + i as u64) };
-            Message { peer: i as u32, sends: i % 2 == 0, header }
+            Message { peer: i as u32, sends: i % 2 == 0, is_request: i % 3 == 1, header }
         };
         let traffic = Traffic { sent: [1, 2], received: [3, u64::MAX], awaits: [false, true] };
         Presence {
