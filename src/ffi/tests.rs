@@ -68,6 +68,9 @@ fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
             ("scatter", Box::new(move || ring_scatter(group, none, null_mut(), 0, 10, 0))),
             ("all_to_all", Box::new(move || ring_all_to_all(group, none, null_mut(), 0, 10))),
             ("barrier", Box::new(move || ring_barrier(group))),
+            ("stats", Box::new(move || ring_group_stats(group, null_mut()))),
+            ("barrier_async", Box::new(move || ring_barrier_async(group, &mut null_mut()))),
+            ("send_async", Box::new(move || ring_send_async(group, none, 0, 10, 0, &mut null_mut()))),
             ("all_gather_v", Box::new(move || ring_all_gather_v(group, none, 0, null_mut(), list, list, 10))),
             (
                 "reduce_scatter_v",
