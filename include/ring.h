@@ -433,13 +433,19 @@ typedef int32_t ring_transport_t;
  * What a group is made of. Set up by ring_config_init, which makes every field mean "default"; the
  * library copies what the pointers point to before ring_group_create returns.
  *
- * Exactly one of hostfile and hosts is set; an empty string counts as set. Fields that this build
+ * Exactly one of hostfile, hosts and rendezvous is set; an empty string counts as set. Fields that this build
  * doesn't have are RING_STATUS_UNSUPPORTED when set.
  *
  * A hostfile is a JSON array with one entry a rank, each an array of "host:port" strings (one
  * connection lane per address) or one such string. Hosts are IPv4, [IPv6], [IPv6%interface] or
  * names. A rank listens on its own entry's addresses and connects to those of the next rank; files
  * may differ between ranks in the other entries, where port 0 is allowed.
+ *
+ * With a rendezvous only one address is known beforehand: "host:port", where rank 0 listens, in the
+ * form of a hostfile's. Every other rank listens at a port that its system chooses, and tells rank 0,
+ * which tells all where the others are once everyone has come: a rank is where rank 0 saw its connection
+ * come from, and rank 0, with the ranks of its host, where each rank has reached it. Rank 0 alone
+ * may have "0.0.0.0:port" or "[::]:port". Ranks reach each other directly, at any port.
  */
 typedef struct ring_config {
   /**
@@ -451,7 +457,8 @@ typedef struct ring_config {
    */
   int32_t rank;
   /**
-   * Ranks in the group; 0, or as many as the hostfile has entries.
+   * Ranks in the group. With a rendezvous it must be set; else 0, or as many as the hostfile has
+   * entries.
    */
   int32_t size;
   /**
@@ -463,7 +470,7 @@ typedef struct ring_config {
    */
   const char *hosts;
   /**
-   * Or "host:port" where rank 0 listens. Not in this build.
+   * Or "host:port" where rank 0 listens, alike on all ranks; needs rank and size.
    */
   const char *rendezvous;
   /**
@@ -689,28 +696,41 @@ void ring_config_init(ring_config_t *config, size_t struct_size);
  * RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
  * RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
  * RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
- * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
- * settings, or isn't a rank of this ring; the text names ranks, addresses and errors. A rank that
- * fails at once is only missing to those that had not met it: its own text has the cause.
- * RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
- * secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
- * connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
+ * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour, or with a rendezvous any rank,
+ * didn't come in time, has other settings, or isn't a rank of this ring; the text names ranks,
+ * addresses and errors. A rank that fails at once is only missing to those that had not met it: its
+ * own text has the cause.
+ * RING_STATUS_AUTH_FAILED: the right neighbour, or rank 0 at the rendezvous, did not prove that it
+ * knows config->secret, has a secret where this rank has none, or the reverse: at once. The same of the
+ * left neighbour, or for rank 0 of those who come to it: after connect_timeout_ms, since it may have
+ * been a stranger, and the rank may still come.
  * RING_STATUS_SYSTEM: the host refused descriptors or threads.
  */
-RING_NODISCARD ring_status_t ring_group_create(const ring_config_t *config, ring_group_t **out);
+RING_NODISCARD
+ring_status_t ring_group_create(const ring_config_t *config,
+                                ring_group_t **out);
 
 /**
- * As ring_group_create, with the configuration from the environment: RING_RANK or MLX_RANK,
- * RING_HOSTFILE or MLX_HOSTFILE (the first that is set wins), RING_SIZE, RING_JOB_ID,
- * RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its end),
- * RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info or
- * debug), which sends the log to stderr unless a log callback is set.
+ * As ring_group_create, with the configuration from the environment. Of several variables for one
+ * thing the first that is set wins:
+ *
+ * - this rank: RING_RANK, MLX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, RANK;
+ * - the others: RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE, MASTER_ADDR with MASTER_PORT (and 1 is
+ *   added to the port where TORCHELASTIC_USE_AGENT_STORE is True, since it is then taken);
+ * - the number of ranks, which a rendezvous needs and a hostfile must have: RING_SIZE, else that of the
+ *   launcher which gave the rank (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_NTASKS, WORLD_SIZE). With a
+ *   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
+ *
+ * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
+ * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info
+ * or debug), which sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_WIRE, RING_TRANSPORT,
- * RING_TRACE or RING_STALL_WARNING_MS is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_WIRE, RING_TRANSPORT, RING_TRACE or
+ * RING_STALL_WARNING_MS is set.
  */
-RING_NODISCARD ring_status_t ring_group_create_from_env(ring_group_t **out);
+RING_NODISCARD
+ring_status_t ring_group_create_from_env(ring_group_t **out);
 
 /**
  * This process's rank, from 0; -1 for NULL. Never blocks.

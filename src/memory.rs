@@ -44,6 +44,11 @@ impl<'a> Region<'a> {
         Region { start: words.as_mut_ptr().cast(), len: size_of_val(words), lent: PhantomData }.part(0, len)
     }
 
+    /// A region over floats that Rust owns.
+    pub fn from_floats(floats: &'a mut [f32]) -> Region<'a> {
+        Region { start: floats.as_mut_ptr().cast(), len: size_of_val(floats), lent: PhantomData }
+    }
+
     /// A region of no bytes.
     pub fn empty() -> Region<'a> {
         Region { start: std::ptr::NonNull::dangling().as_ptr(), len: 0, lent: PhantomData }

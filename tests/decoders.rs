@@ -10,8 +10,8 @@ use ring::bootstrap::hostfile;
 use ring::dtype::{Dtype, Op};
 use ring::error::{Error, Status};
 use ring::wire::{
-    Answer, CallHeader, Frame, Guarded, Hello, Kind, LinkKind, MAX_JOB_ID, MAX_MESSAGES, Member, Message,
-    Opening, Presence, Refused, Traffic, Unreached,
+    Answer, CallHeader, Frame, Guarded, Hello, Kind, LinkKind, MAX_ABSENT, MAX_JOB_ID, MAX_MESSAGES, Meeting,
+    Member, Message, Opening, Place, Presence, Refused, Traffic, Unreached,
 };
 
 #[path = "../fuzz/src/allocations.rs"]
@@ -63,6 +63,7 @@ fn hellos() -> Vec<(&'static str, Vec<u8>)> {
         ("rival", hello(LinkKind::Rival, Answer::None, b"job-17")),
         ("pair", hello(LinkKind::Pair, Answer::None, b"job-17")),
         ("not-yet", hello(LinkKind::MessageOut, Answer::NotYet, b"job-17")),
+        ("rendezvous", hello(LinkKind::Rendezvous, Answer::None, b"job-17")),
         ("with-more-behind", [hello(LinkKind::Lane, Answer::None, b"job"), vec![0x93; 48]].concat()),
     ]
 }
@@ -154,6 +155,9 @@ fn control_frames() -> Vec<(&'static str, Vec<u8>)> {
         let text = text.to_owned();
         Frame::Unreached(Unreached { from: 0, to: 2, number: 3, os_error: 111, text }).encode()
     };
+    let meeting = |word| Frame::Meeting(word).encode();
+    let at = |text: &str| Place::At(text.parse().unwrap());
+    let places = vec![at("192.0.2.1:5000"), Place::BesideHost(40001), at("[fe80::1%7]:5001")];
     let unknown = Frame::record(&Error::new(Status::Timeout, ""), 0).encode();
     vec![
         ("record", record(lost)),
@@ -172,6 +176,10 @@ fn control_frames() -> Vec<(&'static str, Vec<u8>)> {
         ("known-on-ipv4", known(Some("192.0.2.1:5000"))),
         ("known-on-ipv6", known(Some("[fe80::1%7]:5001"))),
         ("confirmed", Frame::Confirmed { rank: 1, group: std::array::from_fn(|i| !(i as u8)) }.encode()),
+        ("meeting-host", meeting(Meeting::Host { is_everywhere: true })),
+        ("meeting-listening", meeting(Meeting::Listening { port: 40000 })),
+        ("meeting-absent", meeting(Meeting::Absent { count: 300, ranks: (1..=MAX_ABSENT as u32).collect() })),
+        ("meeting-places", meeting(Meeting::Places { first: 80, places })),
         ("several", [record(lost), present(true, 1), goodbye.clone(), goodbye].concat()),
     ]
 }

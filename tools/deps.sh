@@ -6,14 +6,15 @@ set -eu
 # Commands and the Debian packages that have them.
 build="cc:gcc,libc6-dev cmake:cmake make:make"
 test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils strip:binutils valgrind:valgrind python3:python3"
-# Linux alone has network namespaces, for tests that need hosts, and strace.
-[ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace"
+# Linux alone has network namespaces, for tests that need hosts, and strace. Elsewhere Open MPI is no must.
+[ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace ompi_info:openmpi-bin"
 bench="$build python3:python3"
 # The peers themselves are installed by benches/peers/build.sh: most are libraries.
 peers="$bench gcc:gcc g++:g++ ip:iproute2 unshare:util-linux"
 lint="gcc:gcc,libc6-dev clang:clang git:git"
 
-case ${1:-test} in
+target=${1:-test}
+case $target in
   build) wanted=$build ;;
   test) wanted=$test ;;
   lint) wanted=$lint ;;
@@ -26,7 +27,7 @@ if ! command -v cargo >/dev/null; then
   echo "cargo is missing: install Rust 1.91 or later (rustup has it)" >&2
   exit 1
 fi
-if [ "${1:-test}" = lint ]; then
+if [ "$target" = lint ]; then
   for component in fmt clippy; do
     cargo $component --version >/dev/null 2>&1 && continue
     [ $component = clippy ] || component=rustfmt
@@ -42,24 +43,44 @@ for entry in $wanted; do
   missing="$missing ${entry%%:*}"
   packages="$packages $(echo "${entry#*:}" | tr , ' ')"
 done
-[ -n "$missing" ] || exit 0
+# For mlx.launch, below.
+if [ "$target" = test ] && command -v apt-get >/dev/null && ! python3 -c 'import ensurepip' 2>/dev/null; then
+  missing="$missing venv"
+  packages="$packages python3-venv"
+fi
 
-if [ "$(uname -s)" = Darwin ]; then
-  echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config python3" >&2
-  exit 1
-fi
-as_root=
-[ "$(id -u)" -eq 0 ] || as_root=sudo
-if ! command -v apt-get >/dev/null || { [ -n "$as_root" ] && ! command -v sudo >/dev/null; }; then
-  echo "missing:$missing; install what has them (on Debian:$packages)" >&2
-  exit 1
-fi
-echo "installing$packages"
+install_missing() {
+  if [ "$(uname -s)" = Darwin ]; then
+    echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config python3" >&2
+    exit 1
+  fi
+  as_root=
+  [ "$(id -u)" -eq 0 ] || as_root=sudo
+  if ! command -v apt-get >/dev/null || { [ -n "$as_root" ] && ! command -v sudo >/dev/null; }; then
+    echo "missing:$missing; install what has them (on Debian:$packages)" >&2
+    exit 1
+  fi
+  echo "installing$packages"
+  # Package names are words.
+  if ! { $as_root apt-get -q update &&
+    DEBIAN_FRONTEND=noninteractive $as_root apt-get -qy install --no-install-recommends $packages; } >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+  fi
+}
+
+# A Python of its own for mlx.launch, which starts ranks in a test; where it can't be had that test is skipped.
+install_mlx() {
+  python=$(dirname "$0")/../build/mlxenv
+  [ ! -x "$python/bin/mlx.launch" ] || return 0
+  echo "installing mlx into build/mlxenv"
+  if ! { rm -rf "$python" && python3 -m venv "$python" &&
+    "$python/bin/pip" -q install --retries 1 --timeout 15 "mlx[cpu]==0.32.4"; } >"$log" 2>&1; then
+    echo "mlx can't be installed, and its launcher's test is skipped: $(tail -n 1 "$log")"
+  fi
+}
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Package names are words.
-if ! { $as_root apt-get -q update &&
-  DEBIAN_FRONTEND=noninteractive $as_root apt-get -qy install --no-install-recommends $packages; } >"$log" 2>&1; then
-  cat "$log" >&2
-  exit 1
-fi
+[ -z "$missing" ] || install_missing
+[ "$target" != test ] || install_mlx

@@ -2,7 +2,8 @@
  * network what they will; it does its calls, checks every number, and tells what came of them:
  *
  *   rank now                                   prints the time that its reports use
- *   rank BEHAVIOUR RANK HOSTS [NAME=VALUE...]  joins the ring, behaves, and exits with 0 if all was as it must be
+ *   rank BEHAVIOUR RANK HOSTS [NAME=VALUE...]  joins the ring, behaves, and exits with 0 if all was as it must be;
+ *                                              with a size, HOSTS is a rendezvous
  *
  * A report is one line: "ready" when the fault may come, "failed TIME STATUS RANK TEXT" for a group's
  * failure, "unformed SECONDS STATUS TEXT" for a ring that didn't form, "unsent SECONDS TEXT" for a message whose
@@ -233,6 +234,13 @@ static void far(const struct task *task) {
   free(array);
 }
 
+/* The ranks meet at a rendezvous instead. */
+static void meet(ring_config_t *config, const char *rendezvous, unsigned size) {
+  config->hosts = NULL;
+  config->rendezvous = rendezvous;
+  config->size = (int32_t)size;
+}
+
 static const struct {
   const char *name;
   void (*run)(const struct task *);
@@ -261,6 +269,7 @@ int main(int arguments, char **argument) {
     else if (strcmp(name, "timeout_ms") == 0) task.config.timeout_ms = value;
     else if (strcmp(name, "connect_timeout_ms") == 0) task.config.connect_timeout_ms = value;
     else if (strcmp(name, "limit_s") == 0) limit_s = value;
+    else if (strcmp(name, "size") == 0) meet(&task.config, argument[3], value);
     else CHECK(0, "%s", argument[i]);
   }
   /* Whoever hangs ends here, by a signal that the script sees. */

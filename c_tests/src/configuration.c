@@ -61,7 +61,32 @@ static void fields(void) {
   FIELD(lacks, "transport", config.transport = RING_TRANSPORT_SHM);
   FIELD(lacks, "trace_dir", config.trace_dir = "x");
   FIELD(lacks, "stall_warning_ms", config.stall_warning_ms = 1);
-  FIELD(lacks, "rendezvous", config.hosts = NULL, config.rendezvous = "127.0.0.1:5000", config.size = 2);
+}
+
+#define MEETING(part, ...)                                                                  \
+  do {                                                                                      \
+    ring_config_t config = make_config(0, NULL, 1);                                         \
+    config.rendezvous = "127.0.0.1:5000";                                                   \
+    config.size = 2;                                                                        \
+    __VA_ARGS__;                                                                            \
+    REFUSED(RING_STATUS_INVALID_CONFIG, part, ring_group_create(&config, &group));          \
+  } while (0)
+
+static void rendezvous(void) {
+  MEETING("rank is not set", config.rank = -1);
+  MEETING("rank is 2, but size is 2", config.rank = 2);
+  MEETING("size is not set", config.size = 0);
+  MEETING("size is -1", config.size = -1);
+  MEETING("at most 65535", config.size = INT32_MAX);
+  MEETING("hosts and rendezvous are set", config.hosts = TWO);
+  MEETING("hostfile and rendezvous are set", config.hostfile = "");
+  MEETING("it is empty", config.rendezvous = "");
+  MEETING("it has no port", config.rendezvous = "127.0.0.1");
+  MEETING("port 0", config.rendezvous = "127.0.0.1:0");
+  MEETING("above 65535", config.rendezvous = "node:99999");
+  MEETING("[::1]:5000", config.rendezvous = "::1:5000");
+  MEETING("only rank 0", config.rendezvous = "0.0.0.0:5000", config.rank = 1);
+  MEETING("connections", config.connections = 65);
 }
 
 static void hostfiles(void) {
@@ -136,7 +161,10 @@ static void structs(void) {
 
 static void clear_environment(void) {
   const char *names[] = {"RING_RANK", "MLX_RANK", "RING_SIZE", "RING_HOSTFILE", "MLX_HOSTFILE", "RING_JOB_ID",
-                         "RING_CONNECT_TIMEOUT_MS", "RING_TIMEOUT_MS", "RING_CONNECTIONS", "RING_LOG", "RING_WIRE"};
+                         "RING_CONNECT_TIMEOUT_MS", "RING_TIMEOUT_MS", "RING_CONNECTIONS", "RING_LOG", "RING_WIRE",
+                         "RING_RENDEZVOUS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+                         "SLURM_PROCID", "SLURM_NTASKS", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                         "TORCHELASTIC_USE_AGENT_STORE"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
 }
 
@@ -147,6 +175,43 @@ static void variable(const char *file, const char *name, const char *value, ring
   if (value) setenv(name, value, 1);
   else unsetenv(name);
   REFUSED(status, part, ring_group_create_from_env(&group));
+}
+
+/* "NAME=VALUE" strings, up to a NULL, are refused with this text. */
+static void refused_variables(const char *part, const char *const *variables) {
+  clear_environment();
+  for (; *variables; variables++) {
+    char name[64];
+    const char *value = strchr(*variables, '=');
+    snprintf(name, sizeof name, "%.*s", (int)(value - *variables), *variables);
+    setenv(name, value + 1, 1);
+  }
+  REFUSED(RING_STATUS_INVALID_CONFIG, part, ring_group_create_from_env(&group));
+}
+
+#define VARIABLES(part, ...) refused_variables(part, (const char *const[]){__VA_ARGS__, NULL})
+
+/* What launchers set, with something missing or wrong: told at once, and never a group of one. */
+static void launchers(const char *file) {
+  char hostfile[64];
+  snprintf(hostfile, sizeof hostfile, "RING_HOSTFILE=%s", file);
+  VARIABLES("none of RING_RANK, MLX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID and RANK is", "RING_RENDEZVOUS=a:1");
+  VARIABLES("none of RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE and MASTER_ADDR is", "RANK=0", "WORLD_SIZE=1");
+  VARIABLES("MASTER_PORT is not", "RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=localhost");
+  VARIABLES("MASTER_ADDR is not", "RANK=0", "WORLD_SIZE=1", "MASTER_PORT=29500");
+  VARIABLES("MASTER_PORT is \"x\"", "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=x");
+  VARIABLES("MASTER_ADDR:MASTER_PORT \"a b:1\"", "RANK=0", "WORLD_SIZE=0", "MASTER_ADDR=a b", "MASTER_PORT=1");
+  VARIABLES("port 65536", "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=65535",
+            "TORCHELASTIC_USE_AGENT_STORE=True");
+  VARIABLES("neither RING_SIZE nor WORLD_SIZE", "RANK=0", "SLURM_NTASKS=2", "RING_RENDEZVOUS=127.0.0.1:1");
+  VARIABLES("RING_SIZE is not set", "RING_RANK=0", "RING_RENDEZVOUS=127.0.0.1:1");
+  VARIABLES("a group of one must be asked for", "RING_RANK=0", "SLURM_PROCID=0", "SLURM_NTASKS=1", "RING_RENDEZVOUS=127.0.0.1:1");
+  VARIABLES("OMPI_COMM_WORLD_SIZE is \"\"", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=", "RING_RENDEZVOUS=127.0.0.1:1");
+  VARIABLES("PMI_RANK is 4, but PMI_SIZE is 4", "PMI_RANK=4", "PMI_SIZE=4", "RING_RENDEZVOUS=127.0.0.1:1");
+  VARIABLES("RING_RENDEZVOUS \"\": it is empty", "PMI_RANK=0", "PMI_SIZE=4", "RING_RENDEZVOUS=");
+  VARIABLES("SLURM_NTASKS is 3, but RING_HOSTFILE", "SLURM_PROCID=0", "SLURM_NTASKS=3", hostfile);
+  VARIABLES("RANK is 2, but RING_HOSTFILE", "RANK=2", "WORLD_SIZE=2", hostfile);
+  clear_environment();
 }
 
 static void environment(void) {
@@ -171,6 +236,7 @@ static void environment(void) {
   variable(file, "RING_CONNECT_TIMEOUT_MS", "-1", invalid, "RING_CONNECT_TIMEOUT_MS");
   variable(file, "RING_LOG", "loud", invalid, "RING_LOG");
   variable(file, "RING_WIRE", "mlx", RING_STATUS_UNSUPPORTED, "RING_WIRE");
+  launchers(file);
   /* MLX's names do as well, and create reads none. */
   clear_environment();
   setenv("MLX_RANK", "7", 1);
@@ -193,6 +259,7 @@ int main(void) {
   fcntl(terminal, F_SETFD, FD_CLOEXEC);
   dup2(file, 1);
   fields();
+  rendezvous();
   hostfiles();
   large_hostfile();
   structs();

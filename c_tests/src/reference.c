@@ -79,12 +79,15 @@ void input_element(ring_dtype_t dtype, int rank, size_t index, void *out) {
   double wide = is_special ? (double)special(random >> 8) : ordinary(random) * 1.000000000001;
   /* Parts that are often equal, so that the second decides. */
   float parts[2] = {is_special ? value : (float)(random >> 60), other};
-  uint16_t half = to_half(value), bfloat = to_bfloat(value);
+  uint16_t narrow;
   uint8_t flag = (uint8_t)(random >> 33 & 3 ? random >> 40 : 0);
   switch (dtype) {
     case RING_DTYPE_BOOL: memcpy(out, &flag, 1); break;
-    case RING_DTYPE_FLOAT16: memcpy(out, &half, 2); break;
-    case RING_DTYPE_BFLOAT16: memcpy(out, &bfloat, 2); break;
+    case RING_DTYPE_FLOAT16:
+    case RING_DTYPE_BFLOAT16:
+      narrow = dtype == RING_DTYPE_FLOAT16 ? to_half(value) : to_bfloat(value);
+      memcpy(out, &narrow, 2);
+      break;
     case RING_DTYPE_FLOAT32: memcpy(out, &value, 4); break;
     case RING_DTYPE_FLOAT64: memcpy(out, &wide, 8); break;
     case RING_DTYPE_COMPLEX64: memcpy(out, parts, 8); break;
@@ -253,25 +256,31 @@ static size_t cut(size_t index, size_t length, size_t parts) {
   return (size_t)((unsigned __int128)index * length / parts);
 }
 
+void expect_chain(ring_dtype_t dtype, ring_op_t op, int size, int first, int direction, size_t start, size_t count,
+                  void *out) {
+  size_t element = ring_dtype_size(dtype);
+  for (size_t i = 0; i < count; i++) {
+    unsigned char value[8], own[8];
+    input_element(dtype, first, start + i, value);
+    if (size == 1 && dtype == RING_DTYPE_BOOL) value[0] = value[0] != 0;
+    for (int turn = 1; turn < size; turn++) {
+      int rank = ((first + direction * turn) % size + size) % size;
+      input_element(dtype, rank, start + i, own);
+      step(dtype, op, own, value);
+      memcpy(value, own, element);
+    }
+    if (op == RING_OP_MEAN && size > 1) divide(dtype, size, value);
+    memcpy((char *)out + i * element, value, element);
+  }
+}
+
 static void reduce_part(ring_dtype_t dtype, ring_op_t op, int size, size_t start, size_t length, int direction,
                         char *out) {
   size_t element = ring_dtype_size(dtype);
   for (int segment = 0; segment < size; segment++) {
     size_t first = start + cut((size_t)segment, length, (size_t)size);
     size_t end = start + cut((size_t)segment + 1, length, (size_t)size);
-    for (size_t i = first; i < end; i++) {
-      unsigned char value[8], own[8];
-      input_element(dtype, segment, i, value);
-      if (size == 1 && dtype == RING_DTYPE_BOOL) value[0] = value[0] != 0;
-      for (int turn = 1; turn < size; turn++) {
-        int rank = ((segment + direction * turn) % size + size) % size;
-        input_element(dtype, rank, i, own);
-        step(dtype, op, own, value);
-        memcpy(value, own, element);
-      }
-      if (op == RING_OP_MEAN && size > 1) divide(dtype, size, value);
-      memcpy(out + i * element, value, element);
-    }
+    expect_chain(dtype, op, size, segment, direction, first, end - first, out + first * element);
   }
 }
 

@@ -18,6 +18,11 @@ bool is_supported(ring_dtype_t dtype, ring_op_t op);
 /* The right result of an all-reduce of `size` ranks' inputs. */
 void expect_all_reduce(ring_dtype_t dtype, ring_op_t op, int size, size_t count, void *out);
 
+/* `count` elements of the ranks' inputs from `start` on, reduced in a chain that starts as the values of rank
+ * `first` and takes in those of the next rank to the right (1) or to the left (-1) at each step. */
+void expect_chain(ring_dtype_t dtype, ring_op_t op, int size, int first, int direction, size_t start, size_t count,
+                  void *out);
+
 /* Index of the first element whose bits differ (any NaN equals any other), or count. */
 size_t first_difference(ring_dtype_t dtype, size_t count, const void *got, const void *right);
 

@@ -59,7 +59,7 @@ impl Claims {
                 LinkKind::Control | LinkKind::MessageIn => from == left && hello.lane == 0,
                 LinkKind::MessageOut => hello.lane == 0,
                 LinkKind::Pair => from < self.rank && hello.lane == 0,
-                LinkKind::Rival => false,
+                LinkKind::Rival | LinkKind::Rendezvous => false,
             }
     }
 

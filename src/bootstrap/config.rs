@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use crate::bootstrap::hostfile;
+use crate::bootstrap::hostfile::{self, MAX_RANKS};
 use crate::bootstrap::secret::Secret;
 use crate::error::{Error, Result, Status};
 use crate::wire::MAX_JOB_ID;
@@ -39,6 +39,11 @@ pub enum Host {
     Name(String),
 }
 
+impl Address {
+    /// Of a rank that has not told where it listens.
+    pub const UNKNOWN: Address = Address { host: Host::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port: 0 };
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
@@ -56,6 +61,7 @@ pub struct Names {
     pub rank: &'static str,
     pub size: &'static str,
     pub hostfile: &'static str,
+    pub rendezvous: &'static str,
     pub job_id: &'static str,
     pub secret: &'static str,
     pub connections: &'static str,
@@ -67,6 +73,7 @@ impl Names {
         rank: "rank",
         size: "size",
         hostfile: "hostfile",
+        rendezvous: "rendezvous",
         job_id: "job_id",
         secret: "secret",
         connections: "connections",
@@ -128,8 +135,11 @@ impl Default for Settings {
 pub struct Config {
     /// This rank.
     pub rank: usize,
-    /// Every rank's addresses; as many entries as there are ranks.
+    /// Every rank's addresses; as many entries as there are ranks. With a rendezvous only rank 0's is known
+    /// before the ranks have met.
     pub entries: Vec<Vec<Address>>,
+    /// Where rank 0 listens, if it is there that the ranks tell each other where they do.
+    pub rendezvous: Option<Address>,
     /// Ranks with another job id are refused; at most 255 bytes.
     pub job_id: Vec<u8>,
     /// Peers prove that they know it; None: they are not authenticated.
@@ -172,14 +182,13 @@ impl Settings {
         if self.size < 0 {
             return Err(invalid(format!("{} is {}, which is no number of ranks", names.size, self.size)));
         }
-        let entries = self.entries()?;
-        let config = match &entries {
-            Some(entries) => Some(self.place(entries)?),
-            None => None,
+        let config = match self.entries()? {
+            Some(entries) => self.place(&entries)?,
+            None => self.place_at_rendezvous()?,
         };
         self.check_values()?;
         self.check_supported()?;
-        config.ok_or_else(|| Error::new(Status::Internal, "a configuration without hosts passed its check"))
+        Ok(config)
     }
 
     /// The entries of the hostfile, or None with a rendezvous.
@@ -194,9 +203,9 @@ impl Settings {
             }
             (None, Some(text), None) => hostfile::parse(text, "hosts").map(Some),
             (None, None, Some(_)) => Ok(None),
-            (None, None, None) => {
-                Err(invalid(format!("{} is not set, nor is hosts: one of them must be", self.names.hostfile)))
-            }
+            (None, None, None) => Err(invalid(
+                "none of hostfile, hosts and rendezvous is set, and exactly one of them must be".to_owned(),
+            )),
             _ => {
                 let given = [
                     (self.hostfile.is_some(), "hostfile"),
@@ -238,16 +247,57 @@ impl Settings {
                 "{source}: entry {rank} has {own} addresses and entry {right} has {next}; neighbours need as many"
             )));
         }
-        Ok(Config {
-            rank,
-            entries: entries.to_vec(),
+        Ok(self.config(entries.to_vec(), None))
+    }
+
+    /// This rank among those that meet at a rendezvous.
+    fn place_at_rendezvous(&self) -> Result<Config> {
+        let names = &self.names;
+        let shown = names.rendezvous;
+        let text = String::from_utf8_lossy(self.rendezvous.as_deref().unwrap_or_default());
+        let wrong = |problem: String| invalid(format!("{shown} \"{}\": {problem}", text.escape_debug()));
+        let address: Address = text.parse().map_err(wrong)?;
+        if address.port == 0 {
+            return Err(wrong("port 0 is none that other ranks could know".to_owned()));
+        }
+        if self.size == 0 {
+            let size = names.size;
+            return Err(invalid(format!("{size} is not set, or 0, and {shown} needs the number of ranks")));
+        }
+        let size = self.size as usize;
+        if size > MAX_RANKS {
+            return Err(invalid(format!("{} is {size}; at most {MAX_RANKS} are possible", names.size)));
+        }
+        if self.rank >= self.size {
+            let (rank, last) = (self.rank, size - 1);
+            return Err(invalid(format!(
+                "{} is {rank}, but {} is {size}: ranks are 0 to {last}",
+                names.rank, names.size
+            )));
+        }
+        if self.rank > 0 && matches!(address.host, Host::Ip(ip) if ip.is_unspecified()) {
+            return Err(wrong(format!(
+                "only rank 0 may listen on every address, and this is rank {}",
+                self.rank
+            )));
+        }
+        let mut entries = vec![vec![Address::UNKNOWN]; size];
+        entries[0] = vec![address.clone()];
+        Ok(self.config(entries, Some(address)))
+    }
+
+    fn config(&self, entries: Vec<Vec<Address>>, rendezvous: Option<Address>) -> Config {
+        Config {
+            rank: self.rank as usize,
+            entries,
+            rendezvous,
             job_id: self.job_id.clone(),
             secret: self.secret.clone(),
             connect_timeout: timeout_from_ms(self.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
             timeout: timeout_from_ms(self.timeout_ms, DEFAULT_TIMEOUT),
             connections: self.connections.max(1) as usize,
             wide: self.flags & WIDE_ACCUMULATION != 0,
-        })
+        }
     }
 
     fn source(&self) -> String {
@@ -294,7 +344,6 @@ impl Settings {
     /// What ring.h reserves and this build lacks.
     fn check_supported(&self) -> Result<()> {
         let lacking = [
-            (self.rendezvous.is_some(), "rendezvous"),
             (self.wire != 0, "wire RING_WIRE_MLX"),
             (self.transport == 2, "transport RING_TRANSPORT_SHM"),
             (self.trace_dir.is_some(), "trace_dir"),
@@ -350,7 +399,7 @@ mod tests {
             (settings(2, r#"["a:1", "b:2", "c:0"]"#), "entry 2, c:0: port 0"),
             (Settings { size: -1, ..good() }, "size is -1"),
             (Settings { size: 4, ..good() }, "size is 4, but hosts has 3 entries"),
-            (Settings { hosts: None, ..good() }, "hostfile is not set"),
+            (Settings { hosts: None, ..good() }, "none of hostfile, hosts and rendezvous is set"),
             (Settings { hostfile: Some("x".into()), ..good() }, "hostfile and hosts are set"),
             (Settings { rendezvous: Some("".into()), ..good() }, "hosts and rendezvous are set"),
             (Settings { connections: 65, ..good() }, "connections is 65; at most 64"),
@@ -370,11 +419,43 @@ mod tests {
         }
     }
 
+    fn meeting(rank: i32, size: i32, rendezvous: &str) -> Settings {
+        Settings { rank, size, rendezvous: Some(rendezvous.into()), ..Settings::default() }
+    }
+
+    #[test]
+    fn a_rendezvous_needs_rank_and_size() {
+        let config = meeting(1, 3, "[fe80::1%eth0]:29500").check().unwrap();
+        assert_eq!((config.rank, config.entries.len()), (1, 3));
+        assert_eq!(config.rendezvous.unwrap().to_string(), "[fe80::1%eth0]:29500");
+        assert!(meeting(0, 2, "0.0.0.0:29500").check().is_ok());
+        let bad = [
+            (meeting(-1, 2, "a:1"), "rank is not set"),
+            (meeting(0, 0, "a:1"), "size is not set, or 0, and rendezvous needs"),
+            (meeting(0, -2, "a:1"), "size is -2"),
+            (meeting(2, 2, "a:1"), "rank is 2, but size is 2: ranks are 0 to 1"),
+            (meeting(0, i32::MAX, "a:1"), "size is 2147483647; at most 65535"),
+            (meeting(0, 2, ""), "rendezvous \"\": it is empty"),
+            (meeting(0, 2, "a"), "rendezvous \"a\": it has no port"),
+            (meeting(0, 2, "a:0"), "rendezvous \"a:0\": port 0"),
+            (meeting(0, 2, "a:65536"), "is above 65535"),
+            (meeting(0, 2, "::1:5000"), "[::1]:5000"),
+            (meeting(1, 2, "0.0.0.0:5"), "only rank 0 may listen on every address"),
+            (meeting(1, 2, "[::]:5"), "only rank 0 may listen on every address"),
+            (Settings { hosts: Some(THREE.into()), ..meeting(0, 3, "a:1") }, "hosts and rendezvous are set"),
+            (Settings { connections: 65, ..meeting(0, 2, "a:1") }, "connections is 65"),
+        ];
+        for (settings, text) in bad {
+            let error = settings.check().unwrap_err();
+            assert_eq!(error.status, Status::InvalidConfig, "{text}");
+            assert!(error.text.contains(text), "{} lacks {text}", error.text);
+        }
+    }
+
     #[test]
     fn what_this_build_lacks_is_unsupported() {
         let good = || settings(0, THREE);
         let lacking = [
-            Settings { hosts: None, rendezvous: Some("a:1".into()), size: 2, ..good() },
             Settings { wire: 1, ..good() },
             Settings { transport: 2, ..good() },
             Settings { trace_dir: Some("x".into()), ..good() },

@@ -63,7 +63,8 @@ enum Stage {
 
 impl Dial {
     pub fn new(link: LinkName, peer: usize, address: &Address, now: Instant) -> Dial {
-        Dial::through(Lookup::new(address), link, peer, " (right neighbour)", now)
+        let relation = if link.0 == LinkKind::Rendezvous { "" } else { " (right neighbour)" };
+        Dial::through(Lookup::new(address), link, peer, relation, now)
     }
 
     /// To a rank of a group that stands.
@@ -292,6 +293,9 @@ impl Dial {
             Answer::Taken => {
                 let text = format!("is connected with another process of rank {} already", hello.to);
                 Err(self.failed(address, &text))
+            }
+            Answer::Differs if self.link.0 == LinkKind::Rendezvous => {
+                Err(self.failed(address, "has a hostfile, and awaits nobody at a rendezvous"))
             }
             _ => Err(self.failed(address, "refused the connection")),
         }

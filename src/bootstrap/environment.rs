@@ -4,15 +4,18 @@ use std::ffi::OsString;
 
 use crate::bootstrap::config::{Names, Settings};
 use crate::bootstrap::hostfile;
+use crate::bootstrap::launchers::{self, Place};
 use crate::bootstrap::secret::Secret;
 use crate::error::{Error, Result, Status};
 use crate::log::Level;
 
-/// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
-const LATER: [&str; 5] =
-    ["RING_RENDEZVOUS", "RING_WIRE", "RING_TRANSPORT", "RING_TRACE", "RING_STALL_WARNING_MS"];
+/// What a variable says, if it is set.
+pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<OsString>;
 
-fn invalid(text: String) -> Error {
+/// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
+const LATER: [&str; 4] = ["RING_WIRE", "RING_TRANSPORT", "RING_TRACE", "RING_STALL_WARNING_MS"];
+
+pub(super) fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
 }
 
@@ -23,34 +26,36 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         let text = format!("{later} is set, and this build does not have it");
         return Err(Error::new(Status::Unsupported, text));
     }
-    let first = |names: [&'static str; 2]| {
-        let set = names.iter().find_map(|name| Some((*name, lookup(name)?)));
-        set.ok_or_else(|| invalid(format!("neither {} nor {} is set", names[0], names[1])))
-    };
-    let (rank_name, rank) = first(["RING_RANK", "MLX_RANK"])?;
-    let rank = number(rank_name, rank, i32::MAX as u32)? as i32;
-    let (hostfile_name, hostfile) = first(["RING_HOSTFILE", "MLX_HOSTFILE"])?;
+    let rank = launchers::rank(&lookup)?;
+    let place = launchers::place(&lookup)?;
+    let size = launchers::size(&lookup, rank.name, &place)?;
     let optional =
         |name: &str, largest: u32| lookup(name).map(|value| number(name, value, largest)).transpose();
-    let size = optional("RING_SIZE", i32::MAX as u32)?;
     let level = lookup("RING_LOG").map(|value| {
         let level = value.to_str().and_then(Level::from_name);
         level.ok_or_else(|| {
             invalid(format!("RING_LOG is \"{}\", not error, warn, info or debug", value.display()))
         })
     });
+    let name = place.name;
+    let (hostfile, rendezvous) = match place.value {
+        Place::Hostfile(path) => (Some(path), None),
+        Place::Rendezvous(text) => (None, Some(text)),
+    };
     let settings = Settings {
         names: Names {
-            rank: rank_name,
-            size: "RING_SIZE",
-            hostfile: hostfile_name,
+            rank: rank.name,
+            size: size.name,
+            hostfile: name,
+            rendezvous: name,
             job_id: "RING_JOB_ID",
             secret: "RING_SECRET",
             connections: "RING_CONNECTIONS",
         },
-        rank,
-        size: size.unwrap_or(0) as i32,
-        hostfile: Some(hostfile),
+        rank: rank.value,
+        size: size.value,
+        hostfile,
+        rendezvous,
         job_id: lookup("RING_JOB_ID").unwrap_or_default().into_encoded_bytes(),
         secret: secret(lookup("RING_SECRET"), lookup("RING_SECRET_FILE"))?,
         connect_timeout_ms: optional("RING_CONNECT_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
@@ -93,7 +98,7 @@ fn secret(value: Option<OsString>, file: Option<OsString>) -> Result<Option<Secr
 }
 
 /// A decimal number, and nothing else.
-fn number(name: &str, value: OsString, largest: u32) -> Result<u32> {
+pub(super) fn number(name: &str, value: OsString, largest: u32) -> Result<u32> {
     let digits =
         value.to_str().filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
     let parsed = digits.and_then(|text| text.parse::<u32>().ok()).filter(|number| *number <= largest);
@@ -184,8 +189,8 @@ mod tests {
     fn what_is_wrong_is_named() {
         let both = [with("RING_SECRET", "0123456789abcdef"), with("RING_SECRET_FILE", "x")].concat();
         let bad: [(&[(&str, &str)], &str); 14] = [
-            (&[], "neither RING_RANK nor MLX_RANK is set"),
-            (&[("MLX_RANK", "0")], "neither RING_HOSTFILE nor MLX_HOSTFILE is set"),
+            (&[], "none of RING_RANK, MLX_RANK"),
+            (&[("MLX_RANK", "0")], "none of RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE"),
             (&with("RING_RANK", ""), "RING_RANK is \"\""),
             (&with("RING_RANK", "abc"), "RING_RANK is \"abc\""),
             (&with("RING_RANK", "-1"), "RING_RANK is \"-1\""),
@@ -206,6 +211,17 @@ mod tests {
         }
         let error = read(&with("RING_HOSTFILE", "")).unwrap().0.check().unwrap_err();
         assert!(error.text.contains("RING_HOSTFILE is empty"), "{error}");
+        let torchrun = |host, size| {
+            let given = [("RANK", "0"), ("WORLD_SIZE", size), ("MASTER_ADDR", host), ("MASTER_PORT", "5")];
+            read(&given).unwrap().0.check().map(|config| config.rendezvous.unwrap().to_string())
+        };
+        assert_eq!(torchrun("fe80::1%eth0", "2").unwrap(), "[fe80::1%eth0]:5");
+        for (host, size, text) in [
+            ("a b", "2", "MASTER_ADDR:MASTER_PORT \"a b:5\": it has a space"),
+            ("a", "0", "WORLD_SIZE is not set, or 0, and MASTER_ADDR:MASTER_PORT needs"),
+        ] {
+            assert!(torchrun(host, size).unwrap_err().text.contains(text), "{text}");
+        }
         let short = Settings {
             hostfile: None,
             hosts: Some(b"[\"a:1\"]".to_vec()),

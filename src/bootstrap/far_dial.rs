@@ -15,12 +15,32 @@ use crate::sys::Interest;
 /// be a route or a filter that is just being changed. Silence is waited for until the deadline.
 const REFUSED: Duration = Duration::from_secs(1);
 
+/// An answer to a roll that was called so long before the deadline shows as well that the peer is there: whoever waits
+/// for the link calls one at about the same time.
+const JUST_BEFORE: Duration = Duration::from_millis(250);
+/// A roll is asked for anew after this time.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Tells whether a rank of a group, by the group's id, has answered a roll that was called since then, and has one
+/// called if it hasn't.
+pub type HasAnswered<'a> = &'a dyn Fn(&[u8; 16], usize, Instant) -> bool;
+
+/// When a silent peer is given up.
+#[derive(Clone, Copy, Debug)]
+pub enum Deadline {
+    /// Then.
+    Final(Option<Instant>),
+    /// Then, if the peer answers over the control links. One that doesn't is stopped or dead, and not the link is at
+    /// fault: whoever waits for it has a timeout of its own, which names the rank.
+    IfAlive(Option<Instant>),
+}
+
 /// A dial, and who waits for it.
 pub struct FarDial {
     claims: Claims,
     peer: usize,
     dial: Dial,
-    deadline: Option<Instant>,
+    deadline: Deadline,
     refused_since: Option<Instant>,
     arrival: Weak<Arrival>,
 }
@@ -30,7 +50,7 @@ impl FarDial {
         claims: &Claims,
         link: LinkName,
         (peer, address): (usize, SocketAddr),
-        deadline: Option<Instant>,
+        deadline: Deadline,
         arrival: Weak<Arrival>,
     ) -> FarDial {
         let dial = Dial::far(link, peer, address, Instant::now());
@@ -42,7 +62,12 @@ impl FarDial {
     }
 
     /// Goes as far as it can; false once there is nothing more to do. `shed` frees a descriptor, if it can.
-    pub fn progress(&mut self, now: Instant, shed: &mut dyn FnMut() -> bool) -> bool {
+    pub fn progress(
+        &mut self,
+        now: Instant,
+        shed: &mut dyn FnMut() -> bool,
+        has_answered: HasAnswered<'_>,
+    ) -> bool {
         let Some(arrival) = self.arrival.upgrade() else { return false };
         let outcome = match self.dial.progress(&self.claims, now) {
             // Descriptors that strangers hold are there for the group's own links.
@@ -51,7 +76,7 @@ impl FarDial {
                 None
             }
             Err(error) => Some(Err(self.failure(&error.text, error.os_error, error.status))),
-            Ok(()) => self.outcome(now),
+            Ok(()) => self.outcome(now, has_answered),
         };
         match outcome {
             None => return true,
@@ -61,14 +86,20 @@ impl FarDial {
         false
     }
 
-    fn outcome(&mut self, now: Instant) -> Option<Result<TcpLink, Error>> {
+    fn outcome(&mut self, now: Instant, has_answered: HasAnswered<'_>) -> Option<Result<TcpLink, Error>> {
         if let Some(connection) = self.dial.take() {
             return Some(connection.into_link().map_err(|error| {
                 let text = format!("the connection ended at once ({})", os_words(&error));
                 self.failure(&text, error.raw_os_error().unwrap_or(0), Status::ConnectFailed)
             }));
         }
-        let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
+        let is_late = match self.deadline {
+            Deadline::Final(deadline) => deadline.is_some_and(|deadline| now >= deadline),
+            Deadline::IfAlive(deadline) => deadline.is_some_and(|deadline| {
+                let since = deadline.checked_sub(JUST_BEFORE).unwrap_or(deadline);
+                now >= deadline && has_answered(&self.claims.group(), self.peer, since)
+            }),
+        };
         let (is_refused, is_under_way) = (self.dial.is_refused(), self.dial.is_under_way());
         let for_long = (is_refused || !is_under_way) && self.is_refused_for_long(is_refused, now);
         if is_late || for_long {
@@ -97,6 +128,11 @@ impl FarDial {
     /// What to poll, and until when at most.
     pub fn waits(&self, add: &mut dyn FnMut(&Connection, Interest)) -> Option<Instant> {
         let next = self.dial.waits(add);
-        next.into_iter().chain(self.deadline).min()
+        let now = Instant::now();
+        let end = match self.deadline {
+            Deadline::Final(deadline) => deadline,
+            Deadline::IfAlive(deadline) => deadline.map(|end| if end > now { end } else { now + ASK_AGAIN }),
+        };
+        next.into_iter().chain(end).min()
     }
 }

@@ -22,6 +22,7 @@ use crate::bootstrap::door::Door;
 use crate::bootstrap::gossip::{Gaps, Gossip, LEFT, RIGHT};
 use crate::bootstrap::last_word::is_conflict;
 use crate::bootstrap::listen::Listening;
+use crate::bootstrap::rendezvous::{self, Met};
 use crate::bootstrap::visitors::Visitors;
 use crate::bootstrap::{Connection, Neighbour, Ring};
 use crate::error::{Error, Result, Status};
@@ -37,17 +38,25 @@ const HOLD: Duration = Duration::from_millis(200);
 
 /// Connects this rank with its two neighbours. The ring has two ranks or more.
 pub fn form(config: &Config) -> Result<Ring> {
+    let begun = Instant::now();
     let nonce = sys::random().map_err(|error| system("drawing random bytes", &error))?;
-    let mut forming = Forming::new(config, Claims::new(config, nonce));
-    let formed = match forming.run() {
-        Ok(group) => forming.ring(group),
-        Err(error) => Err(error),
+    let claims = Claims::new(config, nonce);
+    let deadline = config.connect_timeout.and_then(|timeout| begun.checked_add(timeout));
+    let Some(at) = &config.rendezvous else {
+        let listening = config.entries[config.rank].iter().map(Listening::new).collect();
+        let visitors = Visitors::new(claims.clone(), neighbours(config).1);
+        return Forming::new(config, claims, deadline, listening, visitors).form();
     };
-    if let Err(error) = &formed {
-        forming.await_neighbours(error);
-        forming.part(error);
-    }
-    formed
+    let Met { config, listening, listens_since, visitors } = rendezvous::meet(config, at, &claims, deadline)?;
+    let mut forming = Forming::new(&config, claims, deadline, listening, visitors);
+    forming.listens_since = Some(listens_since);
+    forming.form()
+}
+
+/// The ranks to the right and to the left.
+fn neighbours(config: &Config) -> (usize, usize) {
+    let size = config.entries.len();
+    ((config.rank + 1) % size, (config.rank + size - 1) % size)
 }
 
 fn system(what: &str, error: &std::io::Error) -> Error {
@@ -85,19 +94,22 @@ pub(super) struct Before {
 }
 
 impl Forming<'_> {
-    fn new(config: &Config, claims: Claims) -> Forming<'_> {
+    fn new(
+        config: &Config,
+        claims: Claims,
+        deadline: Option<Instant>,
+        listening: Vec<Listening>,
+        visitors: Visitors,
+    ) -> Forming<'_> {
         let now = Instant::now();
         let size = config.entries.len();
-        let (right, left) = ((config.rank + 1) % size, (config.rank + size - 1) % size);
-        let listening = config.entries[config.rank].iter().map(Listening::new).collect();
+        let (right, left) = neighbours(config);
         // Control and messages go by the first address, lanes by all.
         let address = |(kind, lane): LinkName| match kind {
             LinkKind::Lane => &config.entries[right][usize::from(lane) / config.connections],
             _ => &config.entries[right][0],
         };
         let dials = claims.links().map(|link| Dial::new(link, right, address(link), now)).collect();
-        let visitors = Visitors::new(claims.clone(), left);
-        let deadline = config.connect_timeout.and_then(|timeout| now.checked_add(timeout));
         let own = Member {
             rank: config.rank as u32,
             nonce: claims.nonce,
@@ -121,6 +133,18 @@ impl Forming<'_> {
             heard: None,
             is_late: false,
         }
+    }
+
+    fn form(mut self) -> Result<Ring> {
+        let formed = match self.run() {
+            Ok(group) => self.ring(group),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &formed {
+            self.await_neighbours(error);
+            self.part(error);
+        }
+        formed
     }
 
     /// The group's id, once every rank has confirmed it.

@@ -19,7 +19,7 @@ use crate::error::{Error, Result, Status, os_words};
 /// a moment's parsing.
 const MAX_BYTES: usize = 4 << 20;
 /// Most ranks: far more than a ring is good for, as each adds a step to every collective.
-const MAX_RANKS: usize = 65535;
+pub const MAX_RANKS: usize = 65535;
 /// Most addresses of a rank: more network interfaces than a host has.
 const MAX_ADDRESSES: usize = 64;
 /// Longest interface name in bytes: IFNAMSIZ less its NUL.

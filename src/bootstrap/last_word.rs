@@ -8,7 +8,7 @@ use crate::bootstrap::listen::Listening;
 use crate::error::{Error, Status};
 
 /// Ranks that are started together connect within this time.
-const MOMENT: Duration = Duration::from_millis(500);
+pub const MOMENT: Duration = Duration::from_millis(500);
 
 /// Whether a failure of forming stays until somebody changes a configuration.
 pub fn is_conflict(error: &Error) -> bool {

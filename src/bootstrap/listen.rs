@@ -39,6 +39,30 @@ impl Listening {
         Listening { address: address.clone(), lookup, in_use: None, sockets: Vec::new() }
     }
 
+    /// At a port that the system chooses.
+    pub fn anywhere(at: SocketAddr) -> Result<Listening> {
+        let mut at = at;
+        at.set_port(0);
+        let host = match at {
+            SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => Host::Ip((*v6.ip()).into()),
+            other => Host::Ip(other.ip().to_canonical()),
+        };
+        let mut address = Address { host, port: 0 };
+        let bound = listen(at, at.ip().is_unspecified()).and_then(|socket| {
+            let port = socket.socket.local_addr()?.as_socket().map_or(0, |local| local.port());
+            Ok((socket, port))
+        });
+        let (socket, port) = bound.map_err(|error| refused(&address, at, &error))?;
+        address.port = port;
+        let lookup = Lookup::known(SocketAddr::new(at.ip(), port));
+        Ok(Listening { address, lookup, in_use: None, sockets: vec![socket] })
+    }
+
+    /// The port of its entry.
+    pub fn port(&self) -> u16 {
+        self.address.port
+    }
+
     /// Binds what isn't bound yet; an error is final.
     pub fn progress(&mut self, claims: &Claims, now: Instant) -> Result<()> {
         if self.is_listening() {
@@ -153,7 +177,8 @@ fn wanted(entry: &Address, found: &[SocketAddr]) -> Vec<SocketAddr> {
 /// makes an IPv6 socket take IPv4 as well.
 fn listen(address: SocketAddr, dual: bool) -> io::Result<Connection> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+    // Of two that ask for any port at once, both may be given one that may be used again.
+    socket.set_reuse_address(address.port() != 0)?;
     if address.is_ipv6() {
         socket.set_only_v6(!dual)?;
     }

@@ -14,8 +14,10 @@ mod forming;
 mod gossip;
 mod handshake;
 mod last_word;
+mod launchers;
 mod listen;
 mod reach;
+mod rendezvous;
 mod resolve;
 mod rivals;
 mod switchboard;
@@ -23,6 +25,7 @@ mod too_late;
 mod visitors;
 
 pub use door::Door;
+pub use far_dial::{Deadline, HasAnswered};
 pub use forming::form;
 pub use reach::Reach;
 

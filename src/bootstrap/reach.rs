@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::bootstrap::claims::{Claims, LinkName};
+use crate::bootstrap::far_dial::Deadline;
 use crate::bootstrap::switchboard::Switchboard;
 use crate::error::{Error, Result, Status};
 use crate::link::Arrival;
@@ -35,7 +35,7 @@ impl Reach {
     }
 
     /// Where a link to `peer` arrives. It is tried until the deadline, where the peer's host refuses for a second.
-    pub fn dial(&self, link: LinkName, peer: usize, deadline: Option<Instant>) -> Result<Arc<Arrival>> {
+    pub fn dial(&self, link: LinkName, peer: usize, deadline: Deadline) -> Result<Arc<Arrival>> {
         let Some(address) = self.addresses.get(peer).copied().flatten() else {
             let text = format!("nobody has told where rank {peer} listens");
             return Err(Error::new(Status::Internal, text).at_rank(peer));

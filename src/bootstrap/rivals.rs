@@ -18,7 +18,7 @@ use crate::wire::{Answer, Hello, LinkKind};
 /// together: it fails when the others' ranks come. An older one is a run in its own right.
 const RECENT: Duration = Duration::from_secs(5);
 
-const HINT: &str = "two jobs that share a hostfile need job ids";
+const HINT: &str = "two jobs that share a hostfile or a rendezvous need job ids";
 
 /// The question to the process that has this rank's port.
 pub struct Rival {

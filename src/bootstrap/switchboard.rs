@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use crate::bootstrap::claims::{Claims, LinkName};
-use crate::bootstrap::far_dial::FarDial;
+use crate::bootstrap::far_dial::{Deadline, FarDial, HasAnswered};
 use crate::bootstrap::handshake::Acceptor;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
@@ -80,7 +80,7 @@ impl Switchboard {
         group: &[u8; 16],
         link: LinkName,
         peer: (usize, SocketAddr),
-        deadline: Option<Instant>,
+        deadline: Deadline,
     ) -> Result<Arc<Arrival>> {
         let arrival = arrival()?;
         let mut state = self.state();
@@ -92,8 +92,8 @@ impl Switchboard {
     }
 
     /// Carries all dials as far as they go; `shed` frees a descriptor, if it can.
-    pub fn progress(&self, now: Instant, mut shed: impl FnMut() -> bool) {
-        self.state().dials.retain_mut(|dial| dial.progress(now, &mut shed));
+    pub fn progress(&self, now: Instant, mut shed: impl FnMut() -> bool, has_answered: HasAnswered<'_>) {
+        self.state().dials.retain_mut(|dial| dial.progress(now, &mut shed, has_answered));
     }
 
     /// What to poll, and until when at most.

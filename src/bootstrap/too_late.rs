@@ -135,7 +135,7 @@ impl Forming<'_> {
     }
 }
 
-fn ranks(ranks: &[usize]) -> String {
+pub fn ranks(ranks: &[usize]) -> String {
     let shown: Vec<_> = ranks.iter().map(usize::to_string).collect();
     format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, shown.join(", "))
 }

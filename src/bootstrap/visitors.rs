@@ -13,6 +13,7 @@ use crate::bootstrap::claims::{Claims, LinkName};
 use crate::bootstrap::control::Control;
 use crate::bootstrap::dial::is_out_of_descriptors;
 use crate::bootstrap::handshake::{Acceptor, Heard, Unproved};
+use crate::bootstrap::rendezvous::Guests;
 use crate::bootstrap::switchboard::Switchboard;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status};
@@ -88,6 +89,8 @@ pub struct Visitors {
     pub(super) formed: Option<Instant>,
     /// Who takes the links of groups that stand.
     pub(super) board: Option<Arc<Switchboard>>,
+    /// At rank 0 of a ring with a rendezvous: who has come to it.
+    pub(super) guests: Option<Guests>,
 }
 
 /// Whether a turn that began then has lasted long enough.
@@ -123,6 +126,7 @@ impl Visitors {
             exhausted: None,
             formed: None,
             board: None,
+            guests: None,
         }
     }
 
@@ -266,6 +270,9 @@ impl Visitors {
         let _ = connection.send(handshake.refusal(why));
         let who = claimed.map_or("a rank".to_owned(), |rank| format!("rank {rank}"));
         let told = format!("a connection from {} claimed to be {who}, but {why}", printed(&from));
+        if let (Some(guests), Some(rank)) = (&mut self.guests, claimed) {
+            guests.suspect(rank, &told);
+        }
         if claimed == Some(self.left) {
             self.strangers += 1;
             log::line!(Warn, "{told}");
@@ -286,6 +293,9 @@ impl Visitors {
         }
         if !is_own && (hello.kind == LinkKind::Rival || self.formed.is_some()) {
             return self.answer_outsider(connection, handshake, &hello);
+        }
+        if hello.kind == LinkKind::Rendezvous && !is_own && self.claims.same_job(&hello) {
+            return self.receive_guest(connection, handshake, &hello);
         }
         let answer = |answer| connection.send(handshake.answer(&Hello { answer, ..own }));
         let from = printed(&connection.address);

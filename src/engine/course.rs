@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Fault, Links, Route, Task, Traffic};
 use crate::memory::Region;
-use crate::plan::{Departure, Pass, Take};
+use crate::plan::{Departure, Pass, Span, Take};
 use crate::wire::{CALL_HEADER, CallHeader};
 
 /// Pieces gathered by one send: the header and the next few spans.
@@ -123,7 +123,7 @@ impl Course {
     /// Whole elements that have been received, and reduced.
     fn received(&self, task: &Task<'_>) -> usize {
         match task.plan.receipts[..self.receipts.end].get(self.receipts.index) {
-            Some(receipt) => self.receipts.elements(task.width(receipt.to)),
+            Some(receipt) => self.receipts.elements(task.arriving_width(receipt)),
             None => self.receipts.before,
         }
     }
@@ -241,23 +241,27 @@ impl Course {
         let ended = |error| Fault::of(link, error);
         let receipt = task.plan.receipts[self.receipts.index];
         let to = task.memory(receipt.to);
-        let left = to.len() - self.receipts.offset;
+        let width = task.arriving_width(&receipt);
+        let left = receipt.to.len * width - self.receipts.offset;
         let bytes = match receipt.take {
             Take::Copy => {
                 let stretch = to.part(self.receipts.offset, left.min(READ_BYTES));
                 links[link].receive(stretch).map_err(ended)?
             }
-            Take::Reduce { own, last } => {
-                let arrived = links[link].peek(task.element).map_err(ended)?;
-                let bytes = arrived.len().min(left) / task.element * task.element;
-                let at = self.receipts.offset;
-                let own = task.memory(own).part(at, bytes);
-                task.reduce(to.part(at, bytes), own, arrived.part(0, bytes), last);
+            Take::Reduce { own, begins, last } => {
+                let arrived = links[link].peek(width).map_err(ended)?;
+                let (done, elements) = (self.receipts.offset / width, arrived.len().min(left) / width);
+                let cut = |span: Span| {
+                    let width = task.width(span);
+                    task.memory(span).part(done * width, elements * width)
+                };
+                let bytes = elements * width;
+                task.reduce(cut(receipt.to), cut(own), arrived.part(0, bytes), begins, last);
                 links[link].consume(bytes);
                 bytes
             }
         };
-        self.receipts.advance(bytes, receipt.to.len, task.width(receipt.to));
+        self.receipts.advance(bytes, receipt.to.len, width);
         Ok(bytes)
     }
 }

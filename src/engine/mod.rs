@@ -11,10 +11,10 @@ use std::io;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::kernels::Reduction;
+use crate::kernels::{self, Reduction, WIDE_BYTES};
 use crate::link::Link;
 use crate::memory::Region;
-use crate::plan::{Buffer, Pass, Plan, Span};
+use crate::plan::{Buffer, Pass, Plan, Receipt, Span, Take};
 use crate::sys::{self, Interest, PollEntry, Stop};
 use crate::wire::CallHeader;
 
@@ -43,12 +43,23 @@ pub struct Task<'a> {
     pub send: Region<'a>,
     pub recv: Region<'a>,
     pub scratch: Region<'a>,
+    /// Memory of [`Buffer::Sums`].
+    pub sums: Region<'a>,
 }
 
 impl<'a> Task<'a> {
     /// Bytes of an element of a span.
-    fn width(&self, _: Span) -> usize {
-        self.element
+    fn width(&self, span: Span) -> usize {
+        if span.buffer == Buffer::Sums { WIDE_BYTES } else { self.element }
+    }
+
+    /// Bytes of an element as it arrives.
+    fn arriving_width(&self, receipt: &Receipt) -> usize {
+        match receipt.take {
+            Take::Copy => self.width(receipt.to),
+            Take::Reduce { begins: false, .. } if self.plan.wide => WIDE_BYTES,
+            Take::Reduce { .. } => self.element,
+        }
     }
 
     /// The memory of a span.
@@ -57,17 +68,16 @@ impl<'a> Task<'a> {
             Buffer::Send => self.send,
             Buffer::Recv => self.recv,
             Buffer::Scratch => self.scratch,
+            Buffer::Sums => self.sums,
         };
-        buffer.part(span.start * self.element, span.len * self.element)
+        let width = self.width(span);
+        buffer.part(span.start * width, span.len * width)
     }
 
-    /// `to = own op received`, and what ends a chain.
-    fn reduce(&self, to: Region<'_>, own: Region<'_>, received: Region<'_>, last: bool) {
+    /// A step of a chain: `to = own op received`.
+    fn reduce(&self, to: Region<'_>, own: Region<'_>, received: Region<'_>, begins: bool, last: bool) {
         if let Some(reduction) = self.reduction {
-            reduction.reduce(to, own, received);
-            if last {
-                reduction.finish(to, self.ranks);
-            }
+            reduction.step(to, own, received, kernels::Turn { begins, last, ranks: self.ranks });
         }
     }
 }
@@ -233,7 +243,8 @@ impl Engine {
         if succeeded {
             for fold in &task.plan.folds {
                 let (to, own) = (task.memory(fold.to), task.memory(fold.own));
-                task.reduce(to, own, task.memory(fold.received), fold.last);
+                let begins = fold.received.buffer != Buffer::Sums;
+                task.reduce(to, own, task.memory(fold.received), begins, fold.last);
             }
         }
     }

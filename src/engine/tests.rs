@@ -88,6 +88,7 @@ fn run_ring(
                     send: Region::from_slice(&mut send),
                     recv: Region::from_slice(&mut recv),
                     scratch: Region::from_slice(&mut scratch),
+                    sums: Region::empty(),
                 };
                 let stop = Stop::new().unwrap();
                 engine
@@ -170,9 +171,9 @@ fn run_seen(
 ) -> Result<(), Fault> {
     let mut send = recv.to_vec();
     let sum = sum();
-    let (send, recv) = (Region::from_slice(&mut send), Region::from_slice(recv));
+    let (send, recv, none) = (Region::from_slice(&mut send), Region::from_slice(recv), Region::empty());
     let task =
-        Task { plan, element: 4, reduction: Some(&sum), ranks: 2, send, recv, scratch: Region::empty() };
+        Task { plan, element: 4, reduction: Some(&sum), ranks: 2, send, recv, scratch: none, sums: none };
     engine.run(&task, links, stop, Some(Duration::from_millis(50)), seen)
 }
 
@@ -286,7 +287,16 @@ fn a_little_room_for_sending_counts_from_when_it_was_there() {
     engine.route(&plan.passes[0], route);
     let (mut send, none) = ([0; 32], Region::empty());
     let send = Region::from_slice(&mut send);
-    let task = Task { plan: &plan, element: 4, reduction: None, ranks: 2, send, recv: none, scratch: none };
+    let task = Task {
+        plan: &plan,
+        element: 4,
+        reduction: None,
+        ranks: 2,
+        send,
+        recv: none,
+        scratch: none,
+        sums: none,
+    };
     let stop = Stop::new().unwrap();
     let mut links: [Box<dyn Link>; 1] = [Box::new(limbo)];
     let fault = engine.run(&task, &mut links, &stop, Some(TIMEOUT), &mut Seen::default()).unwrap_err();

@@ -19,26 +19,33 @@ const _: () = assert!(RING_FLAG_WIDE_ACCUMULATION == config::WIDE_ACCUMULATION);
 /// What a group is made of. Set up by ring_config_init, which makes every field mean "default"; the
 /// library copies what the pointers point to before ring_group_create returns.
 ///
-/// Exactly one of hostfile and hosts is set; an empty string counts as set. Fields that this build
+/// Exactly one of hostfile, hosts and rendezvous is set; an empty string counts as set. Fields that this build
 /// doesn't have are RING_STATUS_UNSUPPORTED when set.
 ///
 /// A hostfile is a JSON array with one entry a rank, each an array of "host:port" strings (one
 /// connection lane per address) or one such string. Hosts are IPv4, [IPv6], [IPv6%interface] or
 /// names. A rank listens on its own entry's addresses and connects to those of the next rank; files
 /// may differ between ranks in the other entries, where port 0 is allowed.
+///
+/// With a rendezvous only one address is known beforehand: "host:port", where rank 0 listens, in the
+/// form of a hostfile's. Every other rank listens at a port that its system chooses, and tells rank 0,
+/// which tells all where the others are once everyone has come: a rank is where rank 0 saw its connection
+/// come from, and rank 0, with the ranks of its host, where each rank has reached it. Rank 0 alone
+/// may have "0.0.0.0:port" or "[::]:port". Ranks reach each other directly, at any port.
 #[repr(C)]
 pub struct ring_config {
     /// sizeof(ring_config_t), set by ring_config_init.
     pub struct_size: usize,
     /// This rank, from 0; -1 is not set.
     pub rank: i32,
-    /// Ranks in the group; 0, or as many as the hostfile has entries.
+    /// Ranks in the group. With a rendezvous it must be set; else 0, or as many as the hostfile has
+    /// entries.
     pub size: i32,
     /// Path of a JSON hostfile.
     pub hostfile: *const c_char,
     /// Or its text.
     pub hosts: *const c_char,
-    /// Or "host:port" where rank 0 listens. Not in this build.
+    /// Or "host:port" where rank 0 listens, alike on all ranks; needs rank and size.
     pub rendezvous: *const c_char,
     /// Ranks with another job id are refused; NULL is "". At most 255 bytes.
     pub job_id: *const c_char,

@@ -31,12 +31,14 @@ pub type ring_group_t = ring_group;
 /// RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
 /// RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
 /// RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
-/// RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour didn't come in time, has other
-/// settings, or isn't a rank of this ring; the text names ranks, addresses and errors. A rank that
-/// fails at once is only missing to those that had not met it: its own text has the cause.
-/// RING_STATUS_AUTH_FAILED: the right neighbour did not prove that it knows config->secret, has a
-/// secret where this rank has none, or the reverse: at once. The same of the left neighbour: after
-/// connect_timeout_ms, since it may have been a stranger, and the neighbour may still come.
+/// RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour, or with a rendezvous any rank,
+/// didn't come in time, has other settings, or isn't a rank of this ring; the text names ranks,
+/// addresses and errors. A rank that fails at once is only missing to those that had not met it: its
+/// own text has the cause.
+/// RING_STATUS_AUTH_FAILED: the right neighbour, or rank 0 at the rendezvous, did not prove that it
+/// knows config->secret, has a secret where this rank has none, or the reverse: at once. The same of the
+/// left neighbour, or for rank 0 of those who come to it: after connect_timeout_ms, since it may have
+/// been a stranger, and the rank may still come.
 /// RING_STATUS_SYSTEM: the host refused descriptors or threads.
 #[unsafe(no_mangle)]
 #[must_use]
@@ -50,15 +52,23 @@ pub unsafe extern "C" fn ring_group_create(
     })
 }
 
-/// As ring_group_create, with the configuration from the environment: RING_RANK or MLX_RANK,
-/// RING_HOSTFILE or MLX_HOSTFILE (the first that is set wins), RING_SIZE, RING_JOB_ID,
-/// RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its end),
-/// RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info or
-/// debug), which sends the log to stderr unless a log callback is set.
+/// As ring_group_create, with the configuration from the environment. Of several variables for one
+/// thing the first that is set wins:
+///
+/// - this rank: RING_RANK, MLX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, RANK;
+/// - the others: RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE, MASTER_ADDR with MASTER_PORT (and 1 is
+///   added to the port where TORCHELASTIC_USE_AGENT_STORE is True, since it is then taken);
+/// - the number of ranks, which a rendezvous needs and a hostfile must have: RING_SIZE, else that of the
+///   launcher which gave the rank (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_NTASKS, WORLD_SIZE). With a
+///   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
+///
+/// And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
+/// end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info
+/// or debug), which sends the log to stderr unless a log callback is set.
 ///
 /// The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
-/// malformed, and RING_STATUS_UNSUPPORTED where RING_RENDEZVOUS, RING_WIRE, RING_TRANSPORT,
-/// RING_TRACE or RING_STALL_WARNING_MS is set.
+/// malformed, and RING_STATUS_UNSUPPORTED where RING_WIRE, RING_TRANSPORT, RING_TRACE or
+/// RING_STALL_WARNING_MS is set.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_create_from_env(out: *mut *mut ring_group_t) -> ring_status_t {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use super::lock;
 use crate::dtype::{Dtype, Op};
 use crate::error::{Error, Result, Status};
-use crate::kernels::{Custom, ReduceElements, Reducer, Reduction};
+use crate::kernels::{Custom, ReduceElements, Reducer, Reduction, WideReducer};
 use crate::memory::Region;
 use crate::plan::Parts;
 use crate::wire::{CallHeader, Kind, digest};
@@ -67,6 +67,12 @@ impl<'a> Call<'a> {
     pub fn by_function(self, element: usize, function: Box<ReduceElements<'a>>) -> Call<'a> {
         let reduction = Some(Reduction::Custom(Custom::new(element, function)));
         Call { element, reduction, ..self }
+    }
+
+    /// With partial sums that are wider than elements, where the reduction has such.
+    pub fn widened(self) -> Call<'a> {
+        let wide = self.dtype.zip(self.op).and_then(|(dtype, op)| WideReducer::new(dtype, op));
+        Call { reduction: wide.map(Reduction::Wide).or(self.reduction), ..self }
     }
 
     /// What the neighbours compare with their own. Where all ranks must agree on an array of counts, the

@@ -12,7 +12,7 @@ use super::turns::{Ticket, Turns};
 use crate::dtype::Dtype;
 use crate::engine::{Engine, Fault, Observer, Route, Task, Traffic, Turn};
 use crate::error::{Error, Result, Status};
-use crate::kernels::FloatMode;
+use crate::kernels::{FloatMode, Reduction, WIDE_BYTES};
 use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Algorithm, Buffer, Flow, Path, Place, Plan, Span};
@@ -85,6 +85,7 @@ impl<'g, 'a> Collective<'g, 'a> {
         ticket: &Ticket,
         timeout: Option<Duration>,
     ) -> Result<Collective<'g, 'a>> {
+        let call = if group.is_wide() { call.widened() } else { call };
         let home = &group.collectives.home;
         let mut machine = home.take().ok_or_else(|| group.gone())?;
         if machine.links.is_empty() {
@@ -181,6 +182,8 @@ fn parts<'m>(
     place: Place,
 ) -> (Task<'m>, &'m mut Engine, &'m mut Vec<Box<dyn Link>>) {
     let Machine { links, engine, plan, scratch, .. } = machine;
+    let elements = plan.scratch.saturating_mul(call.element);
+    let memory = Region::from_slice(scratch);
     let task = Task {
         plan,
         element: call.element,
@@ -188,7 +191,8 @@ fn parts<'m>(
         ranks: place.size,
         send: call.send,
         recv: call.recv,
-        scratch: Region::from_slice(scratch),
+        scratch: memory.part(0, elements),
+        sums: memory.part(elements, plan.sums * WIDE_BYTES),
     };
     (task, engine, links)
 }
@@ -230,7 +234,7 @@ fn prepare(machine: &mut Machine, place: Place, call: &Call<'_>) -> Result<Algor
     let algorithm = planned(&mut machine.plan, place, call).ok_or_else(|| {
         Error::new(Status::Unsupported, format!("{} is not in this build", call.kind.name()))
     })?;
-    let scratch = machine.plan.scratch * call.element;
+    let scratch = scratch_bytes(&machine.plan, call.element);
     let missing = scratch.saturating_sub(machine.scratch.len());
     if machine.scratch.try_reserve_exact(missing).is_err() {
         let text = format!("no memory for {scratch} bytes of scratch space");
@@ -240,9 +244,14 @@ fn prepare(machine: &mut Machine, place: Place, call: &Call<'_>) -> Result<Algor
     Ok(algorithm)
 }
 
+fn scratch_bytes(plan: &Plan, element: usize) -> usize {
+    plan.scratch.saturating_mul(element).saturating_add(plan.sums.saturating_mul(WIDE_BYTES))
+}
+
 /// Plans a call; None where this build has no plan for it.
 fn planned(plan: &mut Plan, place: Place, call: &Call<'_>) -> Option<Algorithm> {
     plan.clear();
+    plan.wide = matches!(call.reduction, Some(Reduction::Wide(_)));
     let Call { count, element, .. } = *call;
     let root = call.root.unwrap_or(0);
     let algorithm = match call.kind {
@@ -263,7 +272,7 @@ fn planned(plan: &mut Plan, place: Place, call: &Call<'_>) -> Option<Algorithm> 
     let start_of = |span: Span| match span.buffer {
         Buffer::Send => call.send.part(span.start * element, span.len * element).as_ptr(),
         Buffer::Recv => call.recv.part(span.start * element, span.len * element).as_ptr(),
-        Buffer::Scratch => std::ptr::null_mut(),
+        Buffer::Scratch | Buffer::Sums => std::ptr::null_mut(),
     };
     // In place the own part lies where it is to go.
     plan.copies.retain(|(from, to)| start_of(*from) != start_of(*to));

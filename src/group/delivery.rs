@@ -152,7 +152,8 @@ fn parts<'m>(
         false => (Region::empty(), message.buffer),
     };
     let element = message.dtype.size();
-    let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch: Region::empty() };
+    let none = Region::empty();
+    let task = Task { plan, element, reduction: None, ranks: 2, send, recv, scratch: none, sums: none };
     (task, engine, links)
 }
 

@@ -1,6 +1,6 @@
 //! Sends and receives between two ranks, on links of their own beside the collectives.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::Group;
@@ -11,6 +11,7 @@ use super::failure::Running;
 use super::machine::{Home, Machine};
 use super::request::Request;
 use super::turns::{Ticket, Turns};
+use crate::bootstrap::Deadline;
 use crate::engine::{Fault, Observer, Task, Traffic, Waking};
 use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, Link};
@@ -233,7 +234,7 @@ impl Group {
         };
         let halves = [(send, out), (recv, into)];
         let results = halves.map(|(half, ticket)| {
-            let (request, reply) = Request::new(self.generation);
+            let (request, reply) = Request::new(Weak::new(), self.generation);
             let work = Work::Message { message: half.message, sends: half.sends, is_request: false };
             driver.add(Pending { work, ticket, timeout: half.timeout, reply, entered: None });
             request
@@ -297,10 +298,10 @@ impl Group {
     }
 
     /// The receiver waits as long as its own timeout for what the sender tries: it is to hear in time of a failure.
-    fn dial_deadline(&self, timeout: Option<Duration>) -> Option<Instant> {
+    fn dial_deadline(&self, timeout: Option<Duration>) -> Deadline {
         let half = timeout.map(|timeout| timeout / 2);
-        let limit = self.connect_timeout.into_iter().chain(half).min()?;
-        Instant::now().checked_add(limit)
+        let limit = self.connect_timeout.into_iter().chain(half).min();
+        Deadline::IfAlive(limit.and_then(|limit| Instant::now().checked_add(limit)))
     }
 
     fn both(&self, send: &Half<'_, '_>, out: &Ticket, recv: &Half<'_, '_>, into: &Ticket) -> Result<()> {
@@ -340,6 +341,7 @@ impl Group {
             send: send.message.buffer,
             recv: recv.message.buffer,
             scratch: Region::empty(),
+            sums: Region::empty(),
         };
         messages.iter().for_each(|message| self.health.begin(*message));
         let mut observer = Watched::new(self, messages);

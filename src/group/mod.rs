@@ -255,8 +255,9 @@ impl Duties for Watching {
     }
 
     fn look(&mut self, now: Instant) -> Option<Error> {
+        let health = &self.group.upgrade()?.health;
         let door = self.door.as_mut()?;
-        let error = door.progress(now);
+        let error = door.progress(now, &|_, rank, since| health.has_answered(rank, since));
         self.counters.set_strangers(door.strangers());
         error
     }

@@ -41,23 +41,42 @@ use steps::{And, Bool, Complex, Max, Min, Or, Prod, Step, Sum, Xor};
 pub enum Reduction<'a> {
     /// By a dtype's op.
     Op(Reducer),
+    /// By a sum whose partial results are wider than elements.
+    Wide(WideReducer),
     /// By a function of the host program's.
     Custom(Custom<'a>),
 }
 
-impl Reduction<'_> {
-    /// One step: see [`Reducer::reduce`].
-    pub fn reduce(&self, dst: Region<'_>, own: Region<'_>, received: Region<'_>) {
-        match self {
-            Reduction::Op(reducer) => reducer.reduce(dst, own, received),
-            Reduction::Custom(custom) => custom.reduce(dst, own, received),
-        }
-    }
+/// Where in a chain a step is.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// What is received is another rank's input, not yet a partial result.
+    pub begins: bool,
+    /// The chain ends here.
+    pub last: bool,
+    /// Ranks whose values a chain holds at its end.
+    pub ranks: usize,
+}
 
-    /// What ends a chain: see [`Reducer::finish`].
-    pub fn finish(&self, dst: Region<'_>, ranks: usize) {
-        if let Reduction::Op(reducer) = self {
-            reducer.finish(dst, ranks);
+impl Reduction<'_> {
+    /// One step of a chain: see [`Reducer::reduce`]. Of a wide sum `received` is wide unless the chain begins,
+    /// and `dst` unless it ends.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths don't fit each other or are not whole elements.
+    pub fn step(&self, dst: Region<'_>, own: Region<'_>, received: Region<'_>, turn: Turn) {
+        match self {
+            Reduction::Op(reducer) => {
+                reducer.reduce(dst, own, received);
+                if turn.last {
+                    reducer.finish(dst, turn.ranks);
+                }
+            }
+            Reduction::Wide(wide) if turn.last => wide.end(dst, own, received, turn),
+            Reduction::Wide(wide) if turn.begins => wide.start(dst, own, received),
+            Reduction::Wide(wide) => wide.step(dst, own, received),
+            Reduction::Custom(custom) => custom.reduce(dst, own, received),
         }
     }
 
@@ -65,7 +84,7 @@ impl Reduction<'_> {
     pub fn copy(&self, dst: Region<'_>, own: Region<'_>) {
         match self {
             Reduction::Op(reducer) => reducer.copy(dst, own),
-            Reduction::Custom(_) => dst.copy_from(own),
+            Reduction::Wide(_) | Reduction::Custom(_) => dst.copy_from(own),
         }
     }
 }

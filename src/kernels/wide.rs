@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+use super::Turn;
 use super::bfloat16::Bfloat;
 use super::elementwise::{BLOCK_BYTES, Block, Cpu, Halves, Plain, block_by_block, prefetch};
 use super::float16::Half;
@@ -74,6 +75,28 @@ impl WideReducer {
     /// same memory or apart.
     pub fn step(&self, dst: Region<'_>, own: Region<'_>, received: Region<'_>) {
         by_blocks(self.step, [(dst, WIDE_BYTES), (own, NARROW_BYTES), (received, WIDE_BYTES)], 1);
+    }
+
+    /// The last step of a chain and its end, by way of a little memory: `dst`, of 16-bit values, is `own`, or
+    /// apart from both operands.
+    pub fn end(&self, dst: Region<'_>, own: Region<'_>, received: Region<'_>, turn: Turn) {
+        /// Few enough to stay in a core's first-level cache.
+        const ELEMENTS: usize = 2048;
+        let mut sums = [0f32; ELEMENTS];
+        let sums = Region::from_floats(&mut sums);
+        let width = if turn.begins { NARROW_BYTES } else { WIDE_BYTES };
+        let elements = dst.len() / NARROW_BYTES;
+        for start in (0..elements).step_by(ELEMENTS) {
+            let count = ELEMENTS.min(elements - start);
+            let own = own.part(start * NARROW_BYTES, count * NARROW_BYTES);
+            let received = received.part(start * width, count * width);
+            let sums = sums.part(0, count * WIDE_BYTES);
+            match turn.begins {
+                true => self.start(sums, own, received),
+                false => self.step(sums, own, received),
+            }
+            self.finish(dst.part(start * NARROW_BYTES, count * NARROW_BYTES), sums, turn.ranks);
+        }
     }
 
     /// What ends a chain: a mean divides the f32 sum by the number of ranks; the result is rounded to

@@ -57,7 +57,7 @@ impl Plan {
             flood::all_reduce(self, place.with_lanes_for(bytes), count, parts);
             return Algorithm::Flood;
         }
-        ring::all_reduce(self, place.with_lanes_for(bytes / parts / place.size), count, parts);
+        ring::all_reduce(self, place.with_lanes_for(bytes / parts / place.size), count, parts, element_bytes);
         Algorithm::Ring
     }
 
@@ -70,7 +70,7 @@ impl Plan {
     /// The ring of one or two parts, whatever the size.
     #[cfg(test)]
     pub fn ring_all_reduce(&mut self, place: Place, count: usize, parts: usize) {
-        ring::all_reduce(self, place, count, parts);
+        ring::all_reduce(self, place, count, parts, 4);
     }
 
     /// Plans an all-gather of `count` elements a rank from Send to Recv. In place, the copy of the

@@ -32,11 +32,12 @@ fn fold(plan: &mut Plan, place: Place, count: usize, segment: Stretch, first: us
     if first == place.rank {
         plan.copies.push((input(first), slot(first)));
     }
+    let sums = plan.wide.then(|| plan.set_aside(segment.len));
     let mut received = slot(first);
     for turn in 1..place.size {
         let rank = flow.downstream(first, turn, place.size);
         let last = turn == place.size - 1;
-        let to = if last { at(Buffer::Recv, 0) } else { slot(rank) };
+        let to = if last { at(Buffer::Recv, 0) } else { sums.unwrap_or(slot(rank)) };
         plan.folds.push(Fold { to, own: input(rank), received, last });
         received = to;
     }

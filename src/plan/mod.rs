@@ -37,6 +37,8 @@ pub enum Buffer {
     Recv,
     /// Memory of the group, for what has no place in the output.
     Scratch,
+    /// Memory of the group for partial sums that are wider than elements: see [`Plan::wide`].
+    Sums,
 }
 
 /// `len` elements from element `start` of a buffer on.
@@ -67,6 +69,8 @@ pub enum Take {
     /// `own op received` is stored. `own` has the span's length and is the same memory or apart.
     Reduce {
         own: Span,
+        /// What is received is another rank's input, not yet a partial sum.
+        begins: bool,
         /// The chain ends here: a mean is divided now.
         last: bool,
     },
@@ -95,7 +99,7 @@ pub struct Receipt {
 }
 
 /// A local reduction after all passes have ended: `to = own op received`; `to` and `own` are the
-/// same memory or apart, `received` is apart from both.
+/// same memory or apart, `received` is apart from both, or the partial sum that `to` is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
     /// Where the result goes.
@@ -162,6 +166,11 @@ pub struct Plan {
     pub folds: Vec<Fold>,
     /// Elements of scratch memory that the plan uses.
     pub scratch: usize,
+    /// Partial sums are wider than elements: they travel so, lie in [`Buffer::Sums`], and are rounded where
+    /// their chain ends. It is said before the plan is made.
+    pub wide: bool,
+    /// Partial sums that [`Buffer::Sums`] holds.
+    pub sums: usize,
 }
 
 /// A rank's place in the ring, and the lanes that it may use.
@@ -184,6 +193,8 @@ impl Plan {
         self.passes.clear();
         self.folds.clear();
         self.scratch = 0;
+        self.wide = false;
+        self.sums = 0;
     }
 
     /// Adds a local copy.
@@ -236,8 +247,18 @@ impl Plan {
     }
 
     /// Adds a span to receive and reduce: `to = own op received`; its place in the pass's received stream.
-    fn reduce_into(&mut self, to: Span, own: Span, last: bool) -> usize {
-        self.receive(Receipt { to, take: Take::Reduce { own, last }, room: 0 })
+    /// What is received is the partial result of `turn` ranks, of `size`.
+    fn reduce_into(&mut self, to: Span, own: Span, turn: usize, size: usize) -> usize {
+        let take = Take::Reduce { own, begins: turn == 1, last: turn == size - 1 };
+        self.receive(Receipt { to, take, room: 0 })
+    }
+
+    /// Sets memory for partial results aside; where it begins.
+    fn set_aside(&mut self, elements: usize) -> Span {
+        let (buffer, used) =
+            if self.wide { (Buffer::Sums, &mut self.sums) } else { (Buffer::Scratch, &mut self.scratch) };
+        *used += elements;
+        Span { buffer, start: *used - elements, len: elements }
     }
 
     fn receive(&mut self, receipt: Receipt) -> usize {

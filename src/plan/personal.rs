@@ -51,7 +51,7 @@ impl Personal<'_> {
                 }
                 plan.begin(flow, lane);
                 let block = block.min(longest);
-                let mut window = Window::new(plan, if farthest > 1 { block } else { 0 });
+                let mut window = Window::of_elements(plan, if farthest > 1 { block } else { 0 });
                 for start in (0..longest).step_by(block.max(1)) {
                     for hops in 1..=farthest {
                         let to = flow.downstream(place.rank, hops, n);
@@ -61,7 +61,7 @@ impl Personal<'_> {
                         let from = flow.upstream(place.rank, steps, n);
                         plan.store(span((self.to_here)(from), passing(steps, steps).cut(start, block)));
                         for hops in steps + 1..=farthest {
-                            window.relay(plan, passing(hops, steps).cut(start, block).len, None);
+                            window.relay(plan, passing(hops, steps).cut(start, block).len);
                         }
                     }
                 }

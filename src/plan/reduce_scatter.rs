@@ -7,40 +7,58 @@ use super::segment::Stretch;
 use super::window::{Window, block_elements};
 use super::{Buffer, Flow, Fold, Parts, Place, Plan, Span};
 
+/// The chains of one pass.
+pub struct Chains<'a> {
+    /// What is relayed is cut into blocks of so many elements: block b of every chain comes before block
+    /// b + 1 of any, so that a rank can take in one block while another waits to be sent.
+    pub block: usize,
+    /// Elements of the longest chain.
+    pub longest: usize,
+    /// What this rank adds to the chain that began so many ranks upstream of it; 0 is the one that begins here.
+    pub own: &'a dyn Fn(usize) -> Stretch,
+}
+
+/// Reduces the pass under way's n chains block by block, in a window of scratch memory: a partial result has no
+/// home but its end's. The chain that ends here goes to Recv, where `home` says that its own element lies; the
+/// blocks of it, and their places in the received stream.
+pub fn reduce_blocks(
+    plan: &mut Plan,
+    n: usize,
+    chains: &Chains<'_>,
+    home: impl Fn(usize) -> usize,
+) -> Vec<(Span, usize)> {
+    let block = chains.block.min(chains.longest);
+    let mut window = Window::of_sums(plan, if n > 2 { block } else { 0 });
+    let mut reduced = Vec::new();
+    for start in (0..chains.longest).step_by(block.max(1)) {
+        let own = |steps: usize| {
+            let cut = (chains.own)(steps).cut(start, block);
+            Span { buffer: Buffer::Send, start: cut.start, len: cut.len }
+        };
+        plan.send(own(0));
+        for steps in 1..n - 1 {
+            window.reduce(plan, own(steps), steps);
+        }
+        let last = own(n - 1);
+        let to = Span { buffer: Buffer::Recv, start: home(last.start), ..last };
+        reduced.push((to, plan.reduce_into(to, last, n - 1, n)));
+    }
+    reduced
+}
+
 /// Of rank r's part what goes right starts as rank r + 1's values, and ranks r + 2, ..., r reduce into it in
 /// turn; what goes left starts at r - 1 and goes down.
-///
-/// A partial result has no home but its destination's: it is relayed block by block, block b of every part
-/// before block b + 1 of any, so that a rank can take in one block while another waits to be sent.
 pub fn ring(plan: &mut Plan, place: Place, parts: &Parts, halves: usize, element_bytes: usize) {
     let (n, own_part) = (place.size, parts.of(place.rank));
     for lane in 0..place.lanes {
-        for direction in 0..2 {
-            let piece = |rank: usize| {
-                let (flow, half) = parts.of(rank).flows(halves)[direction];
-                (flow, half.part(lane, place.lanes))
-            };
-            let longest = (0..n).map(|rank| piece(rank).1.len).max().unwrap_or(0);
-            if lane > 0 && longest == 0 {
-                continue;
-            }
-            let flow = piece(0).0;
-            let block = block_elements(element_bytes).min(longest);
-            plan.begin(flow, lane);
-            let mut window = Window::new(plan, if n > 2 { block } else { 0 });
-            for start in (0..longest).step_by(block.max(1)) {
-                // What this rank adds to the part of the rank that lies so far upstream.
-                let own = |steps: usize| {
-                    let cut = piece(flow.upstream(place.rank, steps, n)).1.cut(start, block);
-                    Span { buffer: Buffer::Send, start: cut.start, len: cut.len }
-                };
-                plan.send(own(1));
-                for steps in 2..n {
-                    window.relay(plan, own(steps).len, Some(own(steps)));
-                }
-                let last = own(n);
-                let to = Span { buffer: Buffer::Recv, start: last.start - own_part.start, ..last };
-                plan.reduce_into(to, last, true);
+        for flow in [Flow::Right, Flow::Left] {
+            let piece = |rank: usize| parts.of(rank).flows(halves)[flow as usize].1.part(lane, place.lanes);
+            let longest = (0..n).map(|rank| piece(rank).len).max().unwrap_or(0);
+            if lane == 0 || longest > 0 {
+                plan.begin(flow, lane);
+                let own = |steps: usize| piece(flow.upstream(place.rank, steps + 1, n));
+                let chains = Chains { block: block_elements(element_bytes), longest, own: &own };
+                reduce_blocks(plan, n, &chains, |start| start - own_part.start);
             }
         }
     }
@@ -78,12 +96,16 @@ pub fn chain(
         false => Span { buffer: Buffer::Scratch, start: slot(rank).start + to, len: half.len },
     };
     let first = flow.downstream(place.rank, 1, place.size);
+    let sums = plan.wide.then(|| plan.set_aside(half.len));
     let mut received = input(first);
     for turn in 1..place.size {
         let own = input(flow.downstream(first, turn, place.size));
         let last = turn == place.size - 1;
         // The own input is the last, and lies apart from all others.
-        let to = if last { Span { buffer: Buffer::Recv, start: to, len: half.len } } else { own };
+        let to = match last {
+            true => Span { buffer: Buffer::Recv, start: to, len: half.len },
+            false => sums.unwrap_or(own),
+        };
         plan.folds.push(Fold { to, own, received, last });
         received = to;
     }

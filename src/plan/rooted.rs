@@ -110,25 +110,24 @@ pub fn reduce_chains(plan: &mut Plan, rooted: Rooted, count: usize, parts: usize
         match rooted.hops_from_root(flow) {
             1 => plan.send(span(Buffer::Send)),
             0 => {
-                plan.reduce_into(span(Buffer::Recv), span(Buffer::Send), true);
+                plan.reduce_into(span(Buffer::Recv), span(Buffer::Send), n - 1, n);
             }
             hops => {
-                debug_assert!(hops < n);
-                relay(plan, piece.len, element_bytes, |cut| {
-                    Some(Span { buffer: Buffer::Send, start: piece.start + cut.start, len: cut.len })
-                });
+                let mut window = Window::of_sums(plan, block_elements(element_bytes).min(piece.len));
+                for cut in piece.blocks(block_elements(element_bytes)) {
+                    let own = Span { buffer: Buffer::Send, start: cut.start, len: cut.len };
+                    window.reduce(plan, own, hops - 1);
+                }
             }
         }
     });
 }
 
-/// Relays a stream through a window, reducing own values into it where there are some.
-fn relay(plan: &mut Plan, len: usize, element_bytes: usize, own: impl Fn(Stretch) -> Option<Span>) {
-    let block = block_elements(element_bytes).min(len);
-    let mut window = Window::new(plan, block);
-    for start in (0..len).step_by(block.max(1)) {
-        let cut = Stretch::whole(len).cut(start, block);
-        window.relay(plan, cut.len, own(cut));
+/// Relays a stream through a window.
+fn relay(plan: &mut Plan, len: usize, element_bytes: usize) {
+    let mut window = Window::of_elements(plan, block_elements(element_bytes).min(len));
+    for cut in Stretch::whole(len).blocks(block_elements(element_bytes)) {
+        window.relay(plan, cut.len);
     }
 }
 
@@ -190,7 +189,7 @@ fn gather_blocks(
             let own = piece(hops);
             plan.send(Span { buffer: Buffer::Send, start: own.start, len: own.len });
             let behind = (hops + 1..=reach).map(|hops| piece(hops).len).sum();
-            relay(plan, behind, element_bytes, |_| None);
+            relay(plan, behind, element_bytes);
         }
     });
 }
@@ -222,7 +221,7 @@ pub fn scatter(plan: &mut Plan, rooted: Rooted, parts: &Parts, halves: usize, el
             }
         } else if hops <= reach {
             let beyond = (hops + 1..=reach).map(|hops| piece(hops).len).sum();
-            relay(plan, beyond, element_bytes, |_| None);
+            relay(plan, beyond, element_bytes);
             let own = piece(hops);
             plan.store(Span { buffer: Buffer::Recv, start: own.start, len: own.len });
         }

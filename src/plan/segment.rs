@@ -28,6 +28,11 @@ impl Stretch {
         Stretch { start: self.start + start, len: len.min(self.len - start) }
     }
 
+    /// All of it in blocks of so many elements, the last one shorter.
+    pub fn blocks(self, block: usize) -> impl Iterator<Item = Stretch> {
+        (0..self.len).step_by(block.max(1)).map(move |start| self.cut(start, block))
+    }
+
     /// The part that goes right and the part that goes left: all and nothing, or a half each.
     pub fn flows(self, parts: usize) -> [(Flow, Stretch); 2] {
         let nothing = Stretch { start: self.start + self.len, len: 0 };

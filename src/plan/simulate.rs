@@ -39,7 +39,7 @@ pub struct Rank {
     plan: Plan,
     /// In place one of the caller's buffers is a part of the other, from this element on.
     inside: Option<(Buffer, usize)>,
-    pub memory: [Vec<Option<Value>>; 3],
+    pub memory: [Vec<Option<Value>>; 4],
     progress: Vec<Progress>,
 }
 
@@ -90,6 +90,8 @@ impl Rank {
             return None;
         }
         let value = self.get(current, at);
+        let is_wide = self.plan.wide && value.len > 1 && !value.ended;
+        assert_eq!(current.buffer == Buffer::Sums, is_wide, "{value:?} leaves {current:?}");
         let next = if at + 1 == current.len { (span + 1, 0) } else { (span, at + 1) };
         self.progress[pass].send = next;
         self.progress[pass].sent += 1;
@@ -110,7 +112,14 @@ impl Rank {
         let Receipt { to, take, .. } = self.plan.receipts[receipts.start + span];
         let stored = match take {
             Take::Copy => value,
-            Take::Reduce { own, last } => Value::reduce(self.get(own, at), value, last, n),
+            Take::Reduce { own, begins, last } => {
+                assert_eq!(
+                    begins,
+                    value.len == 1,
+                    "a partial result is taken for an input, or an input for one"
+                );
+                Value::reduce(self.get(own, at), value, last, n)
+            }
         };
         *self.slot(to, at) = Some(stored);
         self.progress[pass].receive = if at + 1 == to.len { (span + 1, 0) } else { (span, at + 1) };
@@ -157,9 +166,9 @@ impl Rank {
         if let Some((Buffer::Send, offset)) = inside {
             recv[offset..offset + input.len()].copy_from_slice(&input);
         }
-        let scratch = vec![None; plan.scratch];
+        let (scratch, sums) = (vec![None; plan.scratch], vec![None; plan.sums]);
         let progress = vec![Progress::default(); plan.passes.len()];
-        Rank { plan, inside, memory: [input, recv, scratch], progress }
+        Rank { plan, inside, memory: [input, recv, scratch, sums], progress }
     }
 
     /// What its output holds.
@@ -239,7 +248,8 @@ pub fn simulate(
     for (number, rank) in ranks.iter_mut().enumerate() {
         assert!(rank.is_done(), "rank {number} stands still: {setting:?}");
         for fold in rank.plan.folds.clone() {
-            assert!(rank.apart(fold.received, fold.to), "{fold:?} writes what it reads");
+            let adds_up = fold.received == fold.to && fold.to.buffer == Buffer::Sums;
+            assert!(adds_up || rank.apart(fold.received, fold.to), "{fold:?} writes what it reads");
             for at in 0..fold.to.len {
                 let value =
                     Value::reduce(rank.get(fold.own, at), rank.get(fold.received, at), fold.last, size);

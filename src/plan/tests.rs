@@ -62,7 +62,7 @@ fn the_ring_reduces_every_element_once_in_order() {
     for_all(|setting| {
         for parts in [1, 2] {
             check_all_reduce(setting, parts, |plan, place| {
-                ring::all_reduce(plan, place, setting.count, parts)
+                ring::all_reduce(plan, place, setting.count, parts, 4)
             });
         }
     });
@@ -233,9 +233,12 @@ fn parts_are_reduced_in_chains_that_end_at_their_ranks() {
                     recv: if in_place { 0 } else { parts.of(rank).len },
                     inside: (Buffer::Recv, parts.of(rank).start),
                 };
-                let ranks = simulate(setting, memory, |plan, place| match block {
-                    None => reduce_scatter::flood(plan, place, &parts, halves),
-                    Some(block) => reduce_scatter::ring(plan, place, &parts, halves, bytes_for(block)),
+                let ranks = simulate(setting, memory, |plan, place| {
+                    plan.wide = count % 2 == 1;
+                    match block {
+                        None => reduce_scatter::flood(plan, place, &parts, halves),
+                        Some(block) => reduce_scatter::ring(plan, place, &parts, halves, bytes_for(block)),
+                    }
                 });
                 assert_inputs_kept(setting, &ranks);
                 for (number, rank) in ranks.iter().enumerate() {
@@ -268,6 +271,7 @@ fn the_root_reduces_all_in_order() {
                 };
                 let ranks = simulate(setting, memory, |plan, place| {
                     let rooted = rooted::Rooted { place, root };
+                    plan.wide = count % 2 == 1;
                     match block {
                         None => rooted::reduce_flood(plan, rooted, count, parts, bytes_for(4)),
                         Some(block) => rooted::reduce_chains(plan, rooted, count, parts, bytes_for(block)),
@@ -431,6 +435,24 @@ fn every_block_goes_from_every_rank_to_every_rank() {
                     );
                 }
             }
+        }
+    });
+}
+
+#[test]
+fn wide_sums_are_reduced_in_the_same_order() {
+    for_some(|setting| {
+        for parts in [1, 2] {
+            for block in [1, 4, 1 << 10] {
+                check_all_reduce(setting, parts, |plan, place| {
+                    plan.wide = true;
+                    ring::all_reduce(plan, place, setting.count, parts, bytes_for(block));
+                });
+            }
+            check_all_reduce(setting, parts, |plan, place| {
+                plan.wide = true;
+                flood::all_reduce(plan, place, setting.count, parts);
+            });
         }
     });
 }

@@ -16,7 +16,7 @@ pub fn block_elements(element_bytes: usize) -> usize {
 
 /// A pass's slots, used in turn: a block may come in once the one that lay there before has left.
 pub struct Window {
-    start: usize,
+    slots: Span,
     block: usize,
     /// By slot: how much of the pass's sent stream must have left before it is free.
     free: [usize; SLOTS],
@@ -24,20 +24,32 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window for blocks of at most so many elements, in scratch memory of its own.
-    pub fn new(plan: &mut Plan, block: usize) -> Window {
-        let start = plan.scratch;
-        plan.scratch += SLOTS * block;
-        Window { start, block, free: [0; SLOTS], next: 0 }
+    /// A window for blocks of at most so many elements, as they were sent.
+    pub fn of_elements(plan: &mut Plan, block: usize) -> Window {
+        let slots = Span { buffer: Buffer::Scratch, start: plan.scratch, len: SLOTS * block };
+        plan.scratch += slots.len;
+        Window { slots, block, free: [0; SLOTS], next: 0 }
     }
 
-    /// Has the pass under way receive `len` elements, reduce `own` into them if there is one, and pass them
-    /// on.
-    pub fn relay(&mut self, plan: &mut Plan, len: usize, own: Option<Span>) {
+    /// A window for blocks of partial results.
+    pub fn of_sums(plan: &mut Plan, block: usize) -> Window {
+        Window { slots: plan.set_aside(SLOTS * block), block, free: [0; SLOTS], next: 0 }
+    }
+
+    /// Has the pass under way receive `len` elements and pass them on.
+    pub fn relay(&mut self, plan: &mut Plan, len: usize) {
+        self.pass_through(plan, len, Take::Copy);
+    }
+
+    /// Has the pass under way receive a partial result of `turn` ranks, reduce `own` into it and pass it on.
+    pub fn reduce(&mut self, plan: &mut Plan, own: Span, turn: usize) {
+        self.pass_through(plan, own.len, Take::Reduce { own, begins: turn == 1, last: false });
+    }
+
+    fn pass_through(&mut self, plan: &mut Plan, len: usize, take: Take) {
         debug_assert!(len <= self.block);
         let slot = self.next % SLOTS;
-        let to = Span { buffer: Buffer::Scratch, start: self.start + slot * self.block, len };
-        let take = own.map_or(Take::Copy, |own| Take::Reduce { own, last: false });
+        let to = Span { start: self.slots.start + slot * self.block, len, ..self.slots };
         let at = plan.receive(Receipt { to, take, room: self.free[slot] });
         plan.pass_on(to, at);
         if len > 0 {

@@ -7,7 +7,7 @@
 //! - [`control_congestion`]: how a connection reacts to what it takes for a full network
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
 //! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
-//! - [`interface_index`], [`boot_id`], [`random`], [`yield_core`]
+//! - [`interface_index`], [`interface_name`], [`boot_id`], [`random`], [`yield_core`]
 #![allow(unsafe_code)]
 
 pub mod fork;
@@ -32,6 +32,17 @@ macro_rules! syscall {
     }};
 }
 use syscall;
+
+/// The name of the network interface with an index.
+pub fn interface_name(index: u32) -> io::Result<String> {
+    let mut name = [0_u8; libc::IF_NAMESIZE];
+    // SAFETY: `name` has the IF_NAMESIZE bytes that are written at most.
+    if unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) }.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
 
 /// The index of a network interface, which a link-local address needs.
 pub fn interface_index(name: &str) -> io::Result<u32> {

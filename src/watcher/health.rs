@@ -394,6 +394,15 @@ impl Health {
         self.act(|spread| spread.call_roll(Instant::now()));
     }
 
+    /// Whether a rank has answered a roll that was called since then; calls one if it hasn't.
+    pub fn has_answered(&self, rank: usize, since: Instant) -> bool {
+        let has_answered = self.state().spread.roll().has_answered(rank, since);
+        if !has_answered {
+            self.call_roll();
+        }
+        has_answered
+    }
+
     /// At a deadline: reads the control links, and sees to it that the roll is fresh and has had its
     /// time.
     pub fn consult(&self) {

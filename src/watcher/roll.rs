@@ -71,6 +71,12 @@ impl Roll {
         Some(last_asked.map_or(Duration::ZERO, |asked| (asked + PATIENCE).saturating_duration_since(now)))
     }
 
+    /// Whether a rank has answered the latest round, and that was called since then.
+    pub fn has_answered(&self, rank: usize, since: Instant) -> bool {
+        let is_known = self.answers.get(rank).is_some_and(Option::is_some);
+        is_known && self.called.is_some_and(|called| called >= since)
+    }
+
     fn is_fresh(&self, now: Instant) -> bool {
         self.called.is_some_and(|called| now.saturating_duration_since(called) <= FRESH)
     }

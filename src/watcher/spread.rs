@@ -131,7 +131,7 @@ impl Spread {
                 }
             }
             // A neighbour that formed the ring a moment later.
-            Frame::Known(_) | Frame::Confirmed { .. } => {}
+            Frame::Known(_) | Frame::Confirmed { .. } | Frame::Meeting(_) => {}
         }
     }
 

@@ -382,7 +382,8 @@ mod tests {
     #[test]
     fn a_request_holds_up_nobody_but_its_message() {
         let request = |peer, sends| Message { is_request: true, ..message(peer, sends) };
-        let with = |last, peer, sends| Presence { messages: vec![request(peer, sends)], ..idle(last).unwrap() };
+        let with =
+            |last, peer, sends| Presence { messages: vec![request(peer, sends)], ..idle(last).unwrap() };
         // Rank 1, whose request waits for rank 0, has not come to the collective.
         let verdict = jury(2, &[inside(17), Some(with(16, 0, false)), inside(17)]).on_collective(&call(17));
         assert!(!verdict.differs && verdict.rank == Some(1));

@@ -1,6 +1,7 @@
 //! What goes over a control link.
 
 use super::gossip::Member;
+use super::meeting::Meeting;
 use super::{CALL_HEADER, CallHeader, Kind, array_at, u16_at, u32_at};
 use crate::dtype::Dtype;
 use crate::error::{Error, Status};
@@ -34,6 +35,8 @@ pub enum Frame {
     Confirmed { rank: u32, group: [u8; 16] },
     /// The sender of this message could not make its link, and why.
     Unreached(Unreached),
+    /// Between rank 0 and those who come to its rendezvous.
+    Meeting(Meeting),
 }
 
 /// A message that its sender could not send, since no link to the receiver could be made.
@@ -92,6 +95,8 @@ const PRESENT: u8 = 4;
 const KNOWN: u8 = 5;
 const CONFIRMED: u8 = 6;
 const UNREACHED: u8 = 7;
+/// Apart from the kinds of a ring's links.
+const MEETING: u8 = 0x20;
 
 impl Frame {
     /// The record of a failure as `rank` saw it, or as it was told.
@@ -146,6 +151,10 @@ impl Frame {
                 out.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(MAX_REASON)]);
                 UNREACHED
             }
+            Frame::Meeting(word) => {
+                word.encode(&mut out);
+                MEETING
+            }
         };
         let whole = out.len() as u16;
         out[0..2].copy_from_slice(&whole.to_le_bytes());
@@ -160,7 +169,7 @@ impl Frame {
         }
         let whole = usize::from(u16_at(bytes, 0));
         let is_frame = (ENVELOPE..=MAX_FRAME).contains(&whole)
-            && bytes.get(2).is_none_or(|kind| (RECORD..=UNREACHED).contains(kind))
+            && bytes.get(2).is_none_or(|kind| (RECORD..=UNREACHED).contains(kind) || *kind == MEETING)
             && bytes.get(3).is_none_or(|reserved| *reserved == 0);
         if !is_frame {
             return Err(NotAFrame);
@@ -206,6 +215,7 @@ impl Frame {
                     text: std::str::from_utf8(&bytes[UNREACHED_FIXED..]).ok()?.to_owned(),
                 }))
             }
+            MEETING => Meeting::decode(bytes).map(Frame::Meeting),
             _ => None,
         }
     }
@@ -399,7 +409,7 @@ mod tests {
             if bytes.len() >= ENVELOPE {
                 let whole = bytes.len() as u16;
                 bytes[0..2].copy_from_slice(&whole.to_le_bytes());
-                bytes[2] = bytes[2] % UNREACHED + 1;
+                bytes[2] = if bytes[2] == MEETING { MEETING } else { bytes[2] % UNREACHED + 1 };
                 bytes[3] = 0;
                 let _ = Frame::decode(&bytes);
             }

@@ -23,6 +23,39 @@ pub struct Member {
 }
 
 const MEMBER: usize = 100;
+/// Bytes of an address.
+pub(super) const ADDRESS: usize = 24;
+
+/// An address of family 0 is none; IPv4 takes the first 4 of 16 bytes.
+pub(super) fn encode_address(address: Option<SocketAddr>, out: &mut Vec<u8>) {
+    let (family, ip, port, scope) = match address {
+        None => (0_u16, [0; 16], 0, 0),
+        Some(SocketAddr::V4(v4)) => {
+            let mut ip = [0; 16];
+            ip[..4].copy_from_slice(&v4.ip().octets());
+            (4, ip, v4.port(), 0)
+        }
+        Some(SocketAddr::V6(v6)) => (6, v6.ip().octets(), v6.port(), v6.scope_id()),
+    };
+    out.extend_from_slice(&family.to_le_bytes());
+    out.extend_from_slice(&port.to_le_bytes());
+    out.extend_from_slice(&scope.to_le_bytes());
+    out.extend_from_slice(&ip);
+}
+
+/// Reads the [`ADDRESS`] bytes of an address, which may be none.
+pub(super) fn decode_address(bytes: &[u8]) -> Option<Option<SocketAddr>> {
+    let port = u16_at(bytes, 2);
+    match u16_at(bytes, 0) {
+        0 => Some(None),
+        4 => Some(Some(SocketAddr::new(IpAddr::from(array_at::<4>(bytes, 8)), port))),
+        6 => {
+            let ip = Ipv6Addr::from(array_at::<16>(bytes, 8));
+            Some(Some(SocketAddrV6::new(ip, port, 0, u32_at(bytes, 4)).into()))
+        }
+        _ => None,
+    }
+}
 
 /// The id of the group that these processes make: FNV-1a of 128 bits over their nonces in the order
 /// of ranks. The nonces are random, so that nothing better than even spreading is asked of it.
@@ -41,36 +74,14 @@ impl Member {
         for id in [self.nonce, self.neighbours[0], self.neighbours[1], self.boot_id] {
             out.extend_from_slice(&id);
         }
-        // An address of family 0 is none; IPv4 takes the first 4 of 16 bytes.
-        let (family, ip, port, scope) = match self.right_address {
-            None => (0_u16, [0; 16], 0, 0),
-            Some(SocketAddr::V4(v4)) => {
-                let mut ip = [0; 16];
-                ip[..4].copy_from_slice(&v4.ip().octets());
-                (4, ip, v4.port(), 0)
-            }
-            Some(SocketAddr::V6(v6)) => (6, v6.ip().octets(), v6.port(), v6.scope_id()),
-        };
-        out.extend_from_slice(&family.to_le_bytes());
-        out.extend_from_slice(&port.to_le_bytes());
-        out.extend_from_slice(&scope.to_le_bytes());
-        out.extend_from_slice(&ip);
+        encode_address(self.right_address, out);
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Member> {
         if bytes.len() != MEMBER {
             return None;
         }
-        let port = u16_at(bytes, 78);
-        let right_address = match u16_at(bytes, 76) {
-            0 => None,
-            4 => Some(SocketAddr::new(IpAddr::from(array_at::<4>(bytes, 84)), port)),
-            6 => {
-                let ip = Ipv6Addr::from(array_at::<16>(bytes, 84));
-                Some(SocketAddrV6::new(ip, port, 0, u32_at(bytes, 80)).into())
-            }
-            _ => return None,
-        };
+        let right_address = decode_address(&bytes[MEMBER - ADDRESS..])?;
         Some(Member {
             rank: u32_at(bytes, 0),
             version: u32_at(bytes, 4),

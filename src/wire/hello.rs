@@ -35,6 +35,8 @@ pub enum LinkKind {
     Rival = 5,
     /// Blocks of all_to_all, both ways between two ranks; the lower one connects.
     Pair = 6,
+    /// No link of the ring: a rank comes to the rendezvous, where rank 0 listens.
+    Rendezvous = 16,
 }
 
 /// What the acceptor of a link says to it.
@@ -153,7 +155,9 @@ impl Hello {
 
 fn link_kind(number: u8) -> Option<LinkKind> {
     use LinkKind::*;
-    [Lane, Control, MessageOut, MessageIn, Rival, Pair].into_iter().find(|kind| *kind as u8 == number)
+    [Lane, Control, MessageOut, MessageIn, Rival, Pair, Rendezvous]
+        .into_iter()
+        .find(|kind| *kind as u8 == number)
 }
 
 fn answer(number: u8) -> Option<Answer> {

@@ -59,18 +59,21 @@
 //! | 40 | 8 | sequence of the last refused call, 0 if there was none |
 //!
 //! A control frame begins with its length (2 bytes), its kind (1) and a reserved byte, 0; the rest is
-//! the kind's own: see `control.rs` and, for what is told while the ring forms, `gossip.rs`.
+//! the kind's own: see `control.rs` and, for what is told while the ring forms, `gossip.rs` and, at a
+//! rendezvous, `meeting.rs`.
 
 mod call;
 mod control;
 mod gossip;
 mod hello;
+mod meeting;
 mod opening;
 
 pub use call::{CALL_HEADER, CallHeader, Kind, Refused, digest};
 pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic, Unreached};
 pub use gossip::{Member, group_id};
 pub use hello::{Answer, HAS_SECRET, Hello, IS_WIDE, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
+pub use meeting::{MAX_ABSENT, MAX_PLACES, Meeting, Place};
 pub use opening::{Guarded, MAC, NONCE, Opening, PROOF};
 
 /// The protocol's version: the rules of what goes where, in which order, in which bytes.

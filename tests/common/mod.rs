@@ -34,6 +34,7 @@ pub fn configurations(size: usize, addresses: usize, connections: usize) -> Vec<
     let entry = || (0..addresses).map(|_| Address { host: ip.clone(), port: free_port() }).collect();
     let entries: Vec<Vec<Address>> = (0..size).map(|_| entry()).collect();
     let config = |rank| Config {
+        rendezvous: None,
         rank,
         entries: entries.clone(),
         job_id: b"test".to_vec(),

@@ -174,15 +174,23 @@ void fill(void *array, size_t count, ring_dtype_t dtype, ring_op_t op, int rank,
   }
 }
 
-size_t count_wrong(const void *array, size_t count, ring_dtype_t dtype, ring_op_t op, int size) {
+size_t count_wrong_of(const values_t *values, int rank, size_t first, const void *array, size_t count) {
   uint8_t period[PERIOD * MAX_ELEMENT_BYTES];
-  size_t bytes = ring_dtype_size(dtype), wrong = 0;
-  make_period(period, dtype, op, 0, size, size);
-  for (size_t at = 0; at < count; at += PERIOD) {
-    size_t elements = count - at < PERIOD ? count - at : PERIOD;
-    const uint8_t *got = (const uint8_t *)array + at * bytes;
-    if (memcmp(got, period, elements * bytes) == 0) continue;
-    for (size_t i = 0; i < elements; i++) wrong += memcmp(got + i * bytes, period + i * bytes, bytes) != 0;
+  size_t bytes = ring_dtype_size(values->dtype), wrong = 0;
+  int ranks = rank == ALL_RANKS ? values->size : 1;
+  make_period(period, values->dtype, values->op, rank == ALL_RANKS ? 0 : rank, ranks, values->size);
+  for (size_t at = 0; at < count;) {
+    size_t phase = (first + at) % PERIOD, elements = PERIOD - phase;
+    if (elements > count - at) elements = count - at;
+    const uint8_t *got = (const uint8_t *)array + at * bytes, *wanted = period + phase * bytes;
+    at += elements;
+    if (memcmp(got, wanted, elements * bytes) == 0) continue;
+    for (size_t i = 0; i < elements; i++) wrong += memcmp(got + i * bytes, wanted + i * bytes, bytes) != 0;
   }
   return wrong;
+}
+
+size_t count_wrong(const void *array, size_t count, ring_dtype_t dtype, ring_op_t op, int size) {
+  values_t values = {dtype, op, size};
+  return count_wrong_of(&values, ALL_RANKS, 0, array, count);
 }

@@ -34,6 +34,25 @@ static void ranks_differ(ring_dtype_t dtype, ring_op_t op) {
   }
 }
 
+/* A rank's values are known at any element, and are no other rank's. */
+static void values_are_a_ranks(ring_dtype_t dtype, ring_op_t op) {
+  uint8_t array[COUNT * ELEMENT_BYTES];
+  const size_t firsts[] = {0, 1, PERIOD - 1, PERIOD, COUNT - 1};
+  size_t bytes = ring_dtype_size(dtype);
+  values_t values = {dtype, op, RANKS};
+  for (int rank = 0; rank < RANKS; rank++) {
+    fill(array, COUNT, dtype, op, rank, RANKS);
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
+      size_t first = firsts[i], count = COUNT - first;
+      CHECK(count_wrong_of(&values, rank, first, array + first * bytes, count) == 0);
+      if (count == 1) continue;
+      CHECK(count_wrong_of(&values, rank, first + 1, array + first * bytes, count) > 0);
+      CHECK(count_wrong_of(&values, (rank + 1) % RANKS, first, array + first * bytes, count) > 0);
+      CHECK(count_wrong_of(&values, ALL_RANKS, first, array + first * bytes, count) > 0);
+    }
+  }
+}
+
 /* The reduction of two ranks, computed from what they hold. */
 static void reductions_are_right(void) {
   enum { TWO = 2 };
@@ -66,6 +85,7 @@ int main(void) {
     for (ring_op_t op = RING_OP_SUM; op <= RING_OP_BXOR; op++) {
       wrong_elements_are_counted(dtype, op);
       ranks_differ(dtype, op);
+      values_are_a_ranks(dtype, op);
     }
   }
   reductions_are_right();

@@ -1,4 +1,4 @@
-/* ring-perf: how fast ring_all_reduce is, and whether its numbers are right. */
+/* ring-perf: how fast a collective is, and whether its numbers are right. */
 #include "launch.h"
 #include "measure.h"
 #include "options.h"
@@ -28,13 +28,16 @@ static size_t elements(const options_t *options, size_t bytes) {
   return count ? count : 1;
 }
 
-/* The sizes to measure; the caller frees them. */
-static row_t *make_rows(const options_t *options, size_t *row_count) {
+/* The sizes to measure on so many ranks; the caller frees them. */
+static row_t *make_rows(const options_t *options, int size, size_t *row_count) {
+  const collective_t *collective = options->collective;
   row_t *rows = calloc(sizeof(size_t) * CHAR_BIT, sizeof *rows);
   *row_count = 0;
   for (size_t bytes = options->min_bytes; rows; bytes *= options->factor) {
-    rows[(*row_count)++].count = elements(options, bytes);
-    if (bytes > options->max_bytes / options->factor) break;
+    row_t *row = &rows[(*row_count)++];
+    row->total = whole_of(collective, elements(options, bytes), size);
+    row->count = collective->in_parts ? row->total / (size_t)size : row->total;
+    if (row->total == 0 || bytes > options->max_bytes / options->factor) break;
   }
   return rows;
 }
@@ -53,14 +56,14 @@ static ring_status_t measure_rows(ring_group_t *group, const options_t *options,
   ring_status_t status = RING_STATUS_OK;
   for (size_t i = 0; i < row_count && status == RING_STATUS_OK; i++) {
     row_t *row = &rows[i];
-    size_t bytes = row->count * ring_dtype_size(options->dtype);
+    size_t bytes = row->total * ring_dtype_size(options->dtype);
     if (options->out_of_place) {
       if (prints) show_progress(bytes, "out of place");
-      status = measure(group, options, send, recv, row->count, &row->out_of_place);
+      status = measure(group, options, send, recv, row->total, &row->out_of_place);
     }
     if (options->in_place && status == RING_STATUS_OK) {
       if (prints) show_progress(bytes, "in place");
-      status = measure(group, options, recv, recv, row->count, &row->in_place);
+      status = measure(group, options, recv, recv, row->total, &row->in_place);
     }
     if (prints && !options->json && status == RING_STATUS_OK) print_row(options, row);
   }
@@ -71,8 +74,12 @@ static int run(ring_group_t *group, const options_t *options) {
   int rank = ring_group_rank(group), size = ring_group_size(group);
   char who[32];
   snprintf(who, sizeof who, "rank %d", rank);
-  size_t row_count, largest = elements(options, options->max_bytes) * ring_dtype_size(options->dtype);
-  row_t *rows = make_rows(options, &row_count);
+  size_t row_count, largest = 1;
+  row_t *rows = make_rows(options, size, &row_count);
+  for (size_t i = 0; rows && i < row_count; i++) {
+    size_t bytes = rows[i].total * ring_dtype_size(options->dtype);
+    if (bytes > largest) largest = bytes;
+  }
   member_t *members = calloc((size_t)size, sizeof *members);
   void *send = malloc(options->out_of_place ? largest : 1), *recv = malloc(largest);
   int result = 1;
@@ -88,7 +95,7 @@ static int run(ring_group_t *group, const options_t *options) {
       if (rank == 0 && options->json) print_json(options, members, size, rows, row_count);
       if (rank == 0 && !options->json) {
         print_footer(rows, row_count);
-        print_fit(options, size, rows, row_count);
+        if (options->collective == find_collective(MODEL_COLLECTIVE)) print_fit(options, size, rows, row_count);
       }
       result = wrong_in(rows, row_count) ? 1 : 0;
     }
@@ -134,7 +141,8 @@ static int run_rank_of_environment(options_t *options) {
 
 static int predict(const options_t *options) {
   size_t row_count;
-  row_t *rows = make_rows(options, &row_count);
+  /* An all-reduce has the same size on any ring. */
+  row_t *rows = make_rows(options, 1, &row_count);
   if (!rows) {
     fprintf(stderr, "ring-perf: no memory\n");
     return 1;

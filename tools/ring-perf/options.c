@@ -16,10 +16,15 @@ enum { MAX_RANKS = 256, MAX_CONNECTIONS = 64, MAX_ITERATIONS = 100000000 };
 static const double MAX_MODEL_NUMBER = 1e9;
 
 /* Long options without a letter. */
-enum { OPT_RANKS = 256, OPT_CONNECTIONS, OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_JSON, OPT_MODEL, OPT_VERSION };
+enum {
+  OPT_RANKS = 256, OPT_COLLECTIVE, OPT_SPLIT, OPT_CONNECTIONS, OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_JSON, OPT_MODEL,
+  OPT_VERSION
+};
 
 static const struct option LONG_OPTIONS[] = {
     {"ranks", required_argument, NULL, OPT_RANKS},
+    {"collective", required_argument, NULL, OPT_COLLECTIVE},
+    {"split", required_argument, NULL, OPT_SPLIT},
     {"connections", required_argument, NULL, OPT_CONNECTIONS},
     {"minbytes", required_argument, NULL, 'b'},
     {"maxbytes", required_argument, NULL, 'e'},
@@ -45,11 +50,32 @@ static const char HELP[] =
     "       ring-perf --model ALPHA,BETA[,GAMMA[,LINKS]] [options]\n"
     "                                        predicts times, and makes no ring\n"
     "\n"
-    "Measures ring_all_reduce. Time is the average of a call on the slowest rank; algbw is\n"
-    "bytes/time, busbw is algbw * 2(n-1)/n, in GB/s (10^9 bytes).\n"
+    "Measures a collective, all_reduce unless told. Time is the average of a call on the slowest\n"
+    "rank, of calls that follow each other; algbw is size/time, in GB/s (10^9 bytes), and busbw\n"
+    "what each rank's link must carry at that, as nccl-tests counts it:\n"
     "\n"
-    "  -b, --minbytes SIZE       smallest array (8); sizes may end in K, M or G (powers of 1024)\n"
-    "  -e, --maxbytes SIZE       largest array (128M)\n"
+    "  collective                           size is                               busbw/algbw\n"
+    "  all_reduce, all_reduce_custom        the array                             2(n-1)/n\n"
+    "  reduce_scatter                       what each rank puts in, all parts     (n-1)/n\n"
+    "  all_gather                           what each rank gets, all parts        (n-1)/n\n"
+    "  gather, scatter                      what the root gets or has             (n-1)/n\n"
+    "  all_to_all                           what each rank has, all blocks        (n-1)/n\n"
+    "  all_gather_v, reduce_scatter_v, reduce_scatter_v_custom, all_to_all_v\n"
+    "                                       the same, in parts as --split says    (n-1)/n\n"
+    "  broadcast, reduce                    the array                             1\n"
+    "  send_recv                            the message to the right rank, while\n"
+    "                                       the left one's comes                  1\n"
+    "  barrier                              0                                     -\n"
+    "\n"
+    "The root is rank 0. The custom ones reduce by a function that adds floats. Where parts are\n"
+    "equal each has an element at least. broadcast is in place only, all_to_all, all_to_all_v,\n"
+    "send_recv and barrier are not; of the others both forms are measured.\n"
+    "\n"
+    "      --collective NAME     what is measured (all_reduce)\n"
+    "      --split even|uneven   the parts of those in _v: alike, or in proportion to 1, 2, 3, ...,\n"
+    "                            in all_to_all_v by the sum of the ranks (uneven)\n"
+    "  -b, --minbytes SIZE       smallest size (8); sizes may end in K, M or G (powers of 1024)\n"
+    "  -e, --maxbytes SIZE       largest size (128M)\n"
     "  -f, --stepfactor N        from one size to the next (2)\n"
     "  -d, --datatype NAME       element type (float32)\n"
     "  -o, --op NAME             reduction (sum)\n"
@@ -61,10 +87,11 @@ static const char HELP[] =
     "      --out-of-place        measure out of place only\n"
     "      --json                print one JSON document instead of the table; it adds median and p99\n"
     "                            of a call's time, and CPU time of all ranks together\n"
-    "      --model A,B[,G[,L]]   predict the times of rings of 2, 4, 8, ... 1024 ranks, or of\n"
-    "                            --ranks: A us a step; B GB/s over a link, each way; G GB/s\n"
-    "                            reduced by a rank (0, the default: at no cost); L links of a\n"
-    "                            rank: 1 to both neighbours together (the default), 2 apart\n"
+    "      --model A,B[,G[,L]]   predict the times of all_reduce, and of no other, on rings of 2, 4,\n"
+    "                            8, ... 1024 ranks, or of --ranks: A us a step; B GB/s over a\n"
+    "                            link, each way; G GB/s reduced by a rank (0, the default: at no\n"
+    "                            cost); L links of a rank: 1 to both neighbours together (the\n"
+    "                            default), 2 apart\n"
     "  -h, --help                print this\n"
     "      --version             print the version\n"
     "\n"
@@ -117,6 +144,24 @@ static int32_t parse_name(const char *option, const char *text, const char *(*na
   return -1;
 }
 
+static const collective_t *parse_collective(const char *text) {
+  const collective_t *found = find_collective(text);
+  if (found) return found;
+  char wanted[512] = "one of";
+  for (int i = 0; collective_name(i); i++) {
+    size_t used = strlen(wanted);
+    snprintf(wanted + used, sizeof wanted - used, " %s", collective_name(i));
+  }
+  usage_error("--collective", text, wanted);
+  return NULL;
+}
+
+static split_t parse_split(const char *text) {
+  bool even = strcmp(text, "even") == 0;
+  if (!even && strcmp(text, "uneven") != 0) usage_error("--split", text, "even or uneven");
+  return even ? SPLIT_EVEN : SPLIT_UNEVEN;
+}
+
 /* The next of the numbers between commas; where there is none more, `absent`, without which it must be there. */
 static double next_number(const char **text, const char *whole, const double *absent) {
   static const char wanted[] = "ALPHA,BETA[,GAMMA[,LINKS]], such as 20,1.25 (us, GB/s)";
@@ -142,8 +187,31 @@ static model_t parse_model(const char *text) {
   return model;
 }
 
+/* What a collective can't be asked for ends the process. */
+static void settle_collective(options_t *options) {
+  const collective_t *collective = options->collective;
+  if (options->predict && collective != find_collective(MODEL_COLLECTIVE)) {
+    usage_error("--collective", collective->name, MODEL_COLLECTIVE ", the one that --model predicts");
+  }
+  if (collective->custom && (options->dtype != RING_DTYPE_FLOAT32 || options->op != RING_OP_SUM)) {
+    usage_error("--collective", collective->name, "for other types and ops than float32 and sum");
+  }
+  if (!options->in_place && !options->out_of_place) {
+    options->in_place = collective->in_place;
+    options->out_of_place = collective->out_of_place;
+  }
+  if (options->in_place && !collective->in_place) {
+    usage_error("--collective", collective->name, "one with a form --in-place");
+  }
+  if (options->out_of_place && !collective->out_of_place) {
+    usage_error("--collective", collective->name, "one with a form --out-of-place");
+  }
+}
+
 options_t parse_options(int argc, char **argv) {
   options_t options = {
+      .collective = find_collective("all_reduce"),
+      .split = SPLIT_UNEVEN,
       .min_bytes = 8,
       .max_bytes = (size_t)128 << 20,
       .factor = 2,
@@ -167,6 +235,8 @@ options_t parse_options(int argc, char **argv) {
       case OPT_CONNECTIONS:
         options.connections = parse_number("--connections", optarg, 1, MAX_CONNECTIONS);
         break;
+      case OPT_COLLECTIVE: options.collective = parse_collective(optarg); break;
+      case OPT_SPLIT: options.split = parse_split(optarg); break;
       case OPT_IN_PLACE: options.in_place = true; break;
       case OPT_OUT_OF_PLACE: options.out_of_place = true; break;
       case OPT_JSON: options.json = true; break;
@@ -193,6 +263,6 @@ options_t parse_options(int argc, char **argv) {
             options.predict ? MODEL_MAX_RANKS : MAX_RANKS);
     exit(EXIT_USAGE);
   }
-  if (!options.in_place && !options.out_of_place) options.in_place = options.out_of_place = true;
+  settle_collective(&options);
   return options;
 }

@@ -2,12 +2,18 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
+#include "collective.h"
 #include "model.h"
 
 #include <ring.h>
 #include <stdbool.h>
 
+/* The collective that the model is of. */
+#define MODEL_COLLECTIVE "all_reduce"
+
 typedef struct options {
+  const collective_t *collective;
+  split_t split;     /* of parts that vary */
   int ranks;         /* to start on this host, or to predict; 0: a rank of the environment's ring, or many rings */
   int connections;   /* per neighbour; 0: the default */
   size_t min_bytes;

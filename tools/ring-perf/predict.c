@@ -69,13 +69,13 @@ void print_prediction(const options_t *options, const row_t *rows, size_t row_co
 }
 
 static void add_result(fit_t *fit, const cost_t *cost, const result_t *result) {
-  if (result->measured) fit_add(fit, cost, result->time_us);
+  if (result->measured) fit_add(fit, cost, result->timing.time_us);
 }
 
 /* The larger of the two times by the smaller, or what it was before if that is more. */
 static double worst_of(double before, const model_t *model, const cost_t *cost, const result_t *result) {
   if (!result->measured) return before;
-  double ratio = model_time_us(model, cost) / result->time_us;
+  double ratio = model_time_us(model, cost) / result->timing.time_us;
   if (ratio < 1) ratio = 1 / ratio;
   return ratio > before ? ratio : before;
 }

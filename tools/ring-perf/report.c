@@ -17,8 +17,17 @@ static void end_progress(void) {
   if (on_terminal()) fputs(ERASE_LINE, stderr);
 }
 
+static const char *split_name(split_t split) { return split == SPLIT_EVEN ? "even" : "uneven"; }
+
+/* As nccl-tests calls the op of what doesn't reduce. */
+static const char *op_of(const options_t *options) {
+  return reduces(options->collective) ? ring_op_name(options->op) : "none";
+}
+
 void print_header(const options_t *options, const member_t *members, int size) {
-  printf("# ring-perf %s: ring_all_reduce\n", ring_version_string());
+  printf("# ring-perf %s: ring_%s", ring_version_string(), options->collective->name);
+  if (options->collective->varies) printf(", %s parts", split_name(options->split));
+  printf("\n");
   printf("# minBytes %zu maxBytes %zu step: %zu(factor) warmup iters: %d iters: ", options->min_bytes,
          options->max_bytes, options->factor, options->warmup);
   if (options->iterations) printf("%d", options->iterations);
@@ -41,15 +50,15 @@ static void print_result(const options_t *options, const result_t *result) {
     printf("  %10s %7s %7s %7s", "-", "-", "-", "-");
     return;
   }
-  printf("  %10.2f %7.2f %7.2f ", result->time_us, result->algbw, result->busbw);
+  printf("  %10.2f %7.2f %7.2f ", result->timing.time_us, result->algbw, result->busbw);
   if (options->check) printf("%7" PRIu64, result->wrong);
   else printf("%7s", "N/A");
 }
 
 void print_row(const options_t *options, const row_t *row) {
   end_progress();
-  printf("  %12zu %12zu %10s %6s ", row->count * ring_dtype_size(options->dtype), row->count,
-         ring_dtype_name(options->dtype), ring_op_name(options->op));
+  printf("  %12zu %12zu %10s %6s ", row->total * ring_dtype_size(options->dtype), row->count,
+         ring_dtype_name(options->dtype), op_of(options));
   print_result(options, &row->out_of_place);
   print_result(options, &row->in_place);
   printf("\n");
@@ -95,8 +104,9 @@ static void print_json_result(const options_t *options, const char *name, const 
     printf("null");
     return;
   }
+  const timing_t *timing = &result->timing;
   printf("{\"iterations\": %d, \"time_us\": %.3f, \"median_us\": %.3f, \"p99_us\": %.3f, \"cpu_us\": %.3f, ",
-         result->iterations, result->time_us, result->median_us, result->p99_us, result->cpu_us);
+         timing->iterations, timing->time_us, timing->median_us, timing->p99_us, timing->cpu_us);
   printf("\"algbw_gb_s\": %.6f, \"busbw_gb_s\": %.6f, \"wrong\": ", result->algbw, result->busbw);
   if (options->check) printf("%" PRIu64 "}", result->wrong);
   else printf("null}");
@@ -104,10 +114,11 @@ static void print_json_result(const options_t *options, const char *name, const 
 
 void print_json(const options_t *options, const member_t *members, int size, const row_t *rows, size_t row_count) {
   end_progress();
-  printf("{\n  \"program\": \"ring-perf\", \"version\": \"%s\", \"collective\": \"all_reduce\",\n",
-         ring_version_string());
+  printf("{\n  \"program\": \"ring-perf\", \"version\": \"%s\", \"collective\": \"%s\",\n",
+         ring_version_string(), options->collective->name);
   printf("  \"ranks\": %d, \"connections\": %d, \"dtype\": \"%s\", \"op\": \"%s\", \"warmup\": %d,\n", size,
-         options->connections, ring_dtype_name(options->dtype), ring_op_name(options->op), options->warmup);
+         options->connections, ring_dtype_name(options->dtype), op_of(options), options->warmup);
+  if (options->collective->varies) printf("  \"parts\": \"%s\",\n", split_name(options->split));
   printf("  \"hosts\": [");
   for (int rank = 0; rank < size; rank++) {
     if (rank > 0) printf(", ");
@@ -116,7 +127,7 @@ void print_json(const options_t *options, const member_t *members, int size, con
   printf("],\n  \"results\": [");
   for (size_t i = 0; i < row_count; i++) {
     const row_t *row = &rows[i];
-    printf("%s\n    {\"bytes\": %zu, \"count\": %zu", i ? "," : "", row->count * ring_dtype_size(options->dtype),
+    printf("%s\n    {\"bytes\": %zu, \"count\": %zu", i ? "," : "", row->total * ring_dtype_size(options->dtype),
            row->count);
     print_json_result(options, "out_of_place", &row->out_of_place);
     print_json_result(options, "in_place", &row->in_place);

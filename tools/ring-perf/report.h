@@ -14,7 +14,8 @@ typedef struct member {
 } member_t;
 
 typedef struct row {
-  size_t count;
+  size_t total;      /* elements of the size */
+  size_t count;      /* the call's argument; of parts that vary all together */
   result_t out_of_place;
   result_t in_place;
 } row_t;

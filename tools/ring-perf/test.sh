@@ -45,6 +45,50 @@ for ranks in 1 2 3 5 8; do
   [ "$(grep -cv '^#' "$work/out")" -eq 3 ] || fail "not three sizes:"
 done
 
+# Every collective is right, on small and awkward sizes.
+for ranks in 2 4; do
+  for collective in all_reduce reduce_scatter all_gather broadcast reduce gather scatter all_to_all all_gather_v \
+    reduce_scatter_v all_to_all_v all_reduce_custom reduce_scatter_v_custom send_recv barrier; do
+    if [ $collective = all_to_all_v ] && ! "$perf" --ranks 2 --collective $collective -b 8 -e 8 >"$work/out" 2>"$work/err"; then
+      has "is not in this build" err
+      continue
+    fi
+    expect 0 --ranks $ranks --collective $collective -b 8 -e 100001 -f 111 -n 2 -w 1
+    has "ring_$collective\(\$\|,\)" out
+    has "Out of bounds values : 0 OK" out
+    sizes=3
+    [ $collective != barrier ] || sizes=1
+    [ "$(grep -cv '^#' "$work/out")" -eq $sizes ] || fail "not $sizes sizes:"
+  done
+done
+for collective in reduce_scatter all_gather_v all_to_all; do
+  expect 0 --ranks 3 --collective $collective -d int8 --split even -b 1 -e 1000 -f 1000 -n 1 -w 0
+  has "Out of bounds values : 0 OK" out
+done
+
+# What nccl-tests calls the size and the bus bandwidth: COLLECTIVE SIZE COUNT BUSBW/ALGBW, of 4 ranks and 1000 bytes.
+while read -r collective form size count busbw; do
+  expect 0 --ranks 4 --collective $collective -b 1000 -e 1000 -n 2 "--$form" --json
+  awk -F'[:,}]' -v size=$size -v count=$count -v busbw=$busbw '/"bytes"/ {
+    for (i = 1; i < NF; i++) { if ($i ~ /algbw/) alg = $(i + 1); if ($i ~ /busbw/) bus = $(i + 1) }
+    ok = $2 + 0 == size && $4 + 0 == count && bus / alg > busbw - 0.01 && bus / alg < busbw + 0.01
+  } END { exit !ok }' "$work/out" || fail "$collective is not of $size bytes, $count elements, busbw $busbw:"
+  has "\"collective\": \"$collective\"" out
+done <<END
+all_reduce in-place 1000 250 1.5
+all_reduce_custom out-of-place 1000 250 1.5
+reduce_scatter in-place 992 62 0.75
+all_gather out-of-place 992 62 0.75
+gather in-place 992 62 0.75
+scatter in-place 992 62 0.75
+all_to_all out-of-place 992 62 0.75
+all_gather_v in-place 1000 250 0.75
+reduce_scatter_v out-of-place 1000 250 0.75
+broadcast in-place 1000 250 1
+reduce in-place 1000 250 1
+send_recv out-of-place 1000 250 1
+END
+
 # The bus bandwidth of four ranks is 1.5 times the algorithm's.
 expect 0 --ranks 4 -b 1M -e 1M -n 2 --in-place --json
 awk -F'[:,}]' '/"bytes"/ {
@@ -92,6 +136,8 @@ expect 0 --ranks 2 -b 8 -e 8M -f 1024 -n 2
 has "Model (alpha,beta)   : [0-9]" out
 expect 0 --ranks 2 -b 8 -e 8 -n 2
 ! grep -q "Model" "$work/out" || fail "a model of one size:"
+expect 0 --ranks 2 --collective all_gather -b 8 -e 8M -f 1024 -n 2
+! grep -q "Model" "$work/out" || fail "a model of another collective than all_reduce:"
 
 # What can't be understood, and what the library refuses.
 expect 2 --ranks 0
@@ -100,6 +146,14 @@ expect 2 -b 8 -e 4
 expect 2 -d float
 has "bfloat16" err
 expect 2 surplus
+expect 2 --collective all-reduce
+has "one of all_reduce reduce_scatter" err
+expect 2 --collective broadcast --out-of-place
+expect 2 --collective all_to_all --in-place
+expect 2 --collective all_reduce_custom -d float64
+expect 2 --collective all_gather_v --split odd
+expect 2 --collective reduce --model 1,1
+has "not all_reduce, the one that --model predicts" err
 expect 1 --ranks 2 -d int32 -o mean
 has "RING_STATUS_UNSUPPORTED" err
 (unset RING_RANK MLX_RANK && expect 1 && has "RING_RANK" err) || exit 1
