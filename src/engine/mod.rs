@@ -113,6 +113,8 @@ pub enum Fault {
     Stopped,
     /// The OS refused to wait.
     System(io::Error),
+    /// This rank could not go on.
+    Refused(Error),
 }
 
 impl Fault {
@@ -134,7 +136,7 @@ impl Fault {
             Fault::Stalled { sending, receiving } => {
                 receiving.iter().chain(sending).copied().next().unwrap_or(0)
             }
-            Fault::Stopped | Fault::System(_) => 0,
+            Fault::Stopped | Fault::System(_) | Fault::Refused(_) => 0,
         }
     }
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::Group;
 use super::calls::{Call, Entered, Message};
-use super::collectives::{Collective, named};
+use super::collective::Collective;
+use super::collectives::named;
 use super::delivery::Delivery;
 use super::operation::Operation;
 use super::request::Reply;

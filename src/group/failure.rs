@@ -53,6 +53,10 @@ impl Group {
                 let text = format!("rank {}, waiting for its neighbours: {}", peers.rank, os_words(&error));
                 told(Status::System, &call.header, &text).at_rank(peers.rank).with_os(&error)
             }
+            Fault::Refused(error) => {
+                let text = format!("rank {}: {}", peers.rank, error.text);
+                told(error.status, &call.header, &text).at_rank(peers.rank)
+            }
         };
         self.health.fail(error)
     }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use super::lock;
+use super::pairs::Pairs;
 use crate::engine::Engine;
 use crate::link::Link;
 use crate::plan::Plan;
@@ -15,6 +16,10 @@ pub struct Machine {
     pub engine: Engine,
     pub plan: Plan,
     pub scratch: Vec<u8>,
+    /// Of collectives: the lanes to each neighbour, which are the first links.
+    pub lanes: usize,
+    /// Of collectives: whether direct links to other ranks lie behind them.
+    pub pairs: Pairs,
     /// Of messages: what the link is known to bring next, where the messages before it could not be sent.
     pub ahead: Option<CallHeader>,
 }
@@ -25,7 +30,8 @@ pub struct Home(Mutex<Option<Box<Machine>>>);
 impl Home {
     /// A machine with these links.
     pub fn new(links: Vec<Box<dyn Link>>) -> Home {
-        Home(Mutex::new(Some(Box::new(Machine { links, ..Machine::default() }))))
+        let lanes = links.len() / 2;
+        Home(Mutex::new(Some(Box::new(Machine { links, lanes, ..Machine::default() }))))
     }
 
     fn place(&self) -> MutexGuard<'_, Option<Box<Machine>>> {

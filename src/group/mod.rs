@@ -1,13 +1,17 @@
 //! A communicator: its numbers, its calls one at a time and in order, its one failure.
 
 mod calls;
+mod collective;
 mod collectives;
+mod counts;
 mod delivery;
 mod driver;
 mod failure;
 mod machine;
 mod messages;
 mod operation;
+mod pairs;
+mod planning;
 mod request;
 mod requests;
 mod stats;

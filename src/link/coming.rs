@@ -24,6 +24,11 @@ impl ComingLink {
         ComingLink(State::Coming(arrival))
     }
 
+    /// Whether the link is here by now.
+    pub fn has_come(&mut self) -> io::Result<bool> {
+        self.here().map(|link| link.is_some())
+    }
+
     /// The link, if it is here by now.
     fn here(&mut self) -> io::Result<Option<&mut TcpLink>> {
         if let State::Coming(arrival) = &self.0

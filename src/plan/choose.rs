@@ -22,6 +22,9 @@ pub(super) const FLOOD_MAX_SCRATCH: usize = 2 << 20;
 /// A flood folds each segment once a rank: so many folds are a megabyte of plan, all segments of 128 ranks.
 pub(super) const FLOOD_MAX_FOLDS: usize = 128 * 128;
 
+/// An all-to-all in which a rank has more bytes for all ranks together goes over direct links.
+const DIRECT_FROM_BYTES: usize = 32 << 10;
+
 /// A lane takes part where at least so many bytes of a segment are its own. A message of its own costs some
 /// 5 us of CPU, so that smaller pieces make calls of 64 KiB take 1.4 times as long on one host, while so
 /// many bytes take 26 us at 10 Gbit/s and are worth a link of their own.
@@ -34,6 +37,12 @@ impl Place {
         let most = if self.size == 2 { FLOOD_MAX_BYTES_OF_TWO } else { FLOOD_MAX_BYTES };
         let segments = bytes.min(self.size);
         bytes <= most && bytes * self.size <= FLOOD_MAX_SCRATCH && segments * self.size <= FLOOD_MAX_FOLDS
+    }
+
+    /// Whether blocks of so many bytes for each of so many ranks go straight to them. Smaller ones are as fast
+    /// along the ring, where a message takes several.
+    pub fn sends_direct(size: usize, block_bytes: usize) -> bool {
+        size * block_bytes > DIRECT_FROM_BYTES
     }
 
     /// Whether the inputs of a call of so many bytes are relayed to where they are reduced. In a ring of two

@@ -277,7 +277,7 @@ fn choice(plan: &mut Plan, size: usize, count: usize, element: usize) -> Choice 
         Algorithm::Flood => Choice::Flood,
         Algorithm::Ring if plan.passes[1].sends.is_empty() => Choice::OnePart,
         Algorithm::Ring => Choice::TwoParts,
-        Algorithm::Direct => panic!("an all-reduce over direct links"),
+        other => panic!("an all-reduce by {other:?}"),
     }
 }
 

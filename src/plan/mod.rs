@@ -147,6 +147,12 @@ pub enum Algorithm {
     Flood = 2,
     /// Every block goes straight to its rank.
     Direct = 3,
+    /// Before that: every rank makes the call, so that links can be opened.
+    Meet = 4,
+    /// And whether all ranks have all of theirs.
+    Agree = 5,
+    /// Every rank tells its counts, before blocks are relayed.
+    Counts = 6,
 }
 
 /// A collective on one rank. Lists are flat and kept between calls, so that making a plan

@@ -194,8 +194,11 @@ impl fmt::Display for CallHeader {
         if self.kind.is_custom() {
             write!(f, "elements of {} bytes, ", self.element)?;
         }
-        if !matches!(self.kind, Kind::Barrier | Kind::Split) {
-            write!(f, "{}", self.count)?;
+        match self.kind {
+            Kind::Barrier | Kind::Split => {}
+            // Two ranks compare what the one sends to the other.
+            Kind::AllToAllV => write!(f, "a block of {}", self.count)?,
+            _ => write!(f, "{}", self.count)?,
         }
         if self.digest != 0 {
             write!(f, ", counts #{:08x}", (self.digest ^ (self.digest >> 32)) as u32)?;
