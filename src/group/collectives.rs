@@ -1,6 +1,6 @@
 //! The calls that every rank makes in the same order.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::Group;
 use super::calls::Call;
@@ -38,9 +38,10 @@ impl Group {
         let _entered = self.enter()?;
         let call = call.map_err(|refusal| self.refuse(kind, refusal))?;
         let _busy = self.counters.busy();
-        let ticket = self.collectives.turns.ticket();
-        ticket.wait();
-        if self.collectives.home.is(|machine| call.has_stages(self.size(), &machine.pairs)) {
+        let ticket = self.collectives.turns.take();
+        let may_have_stages = matches!(kind, Kind::AllToAll | Kind::AllToAllV);
+        if may_have_stages && self.collectives.home.is(|machine| call.has_stages(self.size(), &machine.pairs))
+        {
             return self.run_stages(call, ticket);
         }
         let result = self.check_health().and_then(|()| match self.size() {
@@ -59,7 +60,7 @@ impl Group {
     /// Runs a collective of several stages on the caller's thread.
     fn run_stages(&self, call: Call<'_>, ticket: Ticket) -> Result<()> {
         let mut driver = Driver::new(self).map_err(|error| self.host_refused("making a pipe", &error))?;
-        let (request, reply) = Request::new(self.generation);
+        let (request, reply) = Request::new(Weak::new(), self.generation);
         let (work, timeout) = (Work::Collective(call), self.timeout());
         driver.add(Pending { work, ticket, timeout, reply, entered: None });
         driver.run(&mut Waking::default());
