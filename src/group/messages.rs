@@ -298,9 +298,10 @@ impl Group {
 
     /// The receiver waits as long as its own timeout for what the sender tries: it is to hear in time of a failure.
     fn dial_deadline(&self, timeout: Option<Duration>) -> Deadline {
-        let half = timeout.map(|timeout| timeout / 2);
-        let limit = self.connect_timeout.into_iter().chain(half).min();
-        Deadline::IfAlive(limit.and_then(|limit| Instant::now().checked_add(limit)))
+        let limit = self.connect_limit(timeout);
+        let health = self.health.clone();
+        let has_answered = move |rank, since| health.has_answered(rank, since);
+        Deadline::IfAlive(limit.and_then(|limit| Instant::now().checked_add(limit)), Box::new(has_answered))
     }
 
     fn both(&self, send: &Half<'_, '_>, out: &Ticket, recv: &Half<'_, '_>, into: &Ticket) -> Result<()> {

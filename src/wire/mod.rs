@@ -53,7 +53,7 @@
 //! | 4 | 1, 1, 1, 1 | collective, algorithm, dtype, op |
 //! | 8 | 8 | sequence |
 //! | 16 | 8 | count |
-//! | 24 | 8 | digest of the counts array, 0 where there is none |
+//! | 24 | 8 | digest of the counts array, 0 where there is none; in an all_to_all_v the count of the block that comes back |
 //! | 32 | 4 | root, -1 where there is none; in a custom reduction the bytes of an element |
 //! | 36 | 4 | status of the last refused call |
 //! | 40 | 8 | sequence of the last refused call, 0 if there was none |
@@ -70,8 +70,10 @@ mod meeting;
 mod opening;
 
 pub use call::{CALL_HEADER, CallHeader, Kind, Refused, digest};
-pub use control::{Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic, Unreached};
-pub use gossip::{Member, group_id};
+pub use control::{
+    EVERYBODY, Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic, Unreached,
+};
+pub use gossip::{Member, child_id, group_id};
 pub use hello::{Answer, HAS_SECRET, Hello, IS_WIDE, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
 pub use meeting::{MAX_ABSENT, MAX_PLACES, Meeting, Place};
 pub use opening::{Guarded, MAC, NONCE, Opening, PROOF};
