@@ -5,6 +5,7 @@
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
+# make bench-collectives  every collective beside Open MPI's; Debian and root, COLLECTIVES_FLAGS="--rounds 5 --n 2"
 # make accuracy   how close sums and means of 16-bit floats come to the exact ones, with and without wide accumulation
 # make bench-kernels  each reduction beside a copy of the same bytes
 # make bench-links  rings of four whose links are 1 Gbit/s; needs root on Linux, LINKS="SCENARIO..." for some
@@ -21,6 +22,7 @@ DESTDIR ?=
 FUZZ_SECONDS ?= 60
 BENCH_FLAGS ?=
 PEERS_FLAGS ?=
+COLLECTIVES_FLAGS ?=
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
@@ -33,7 +35,7 @@ endif
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers bench-collectives bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -100,6 +102,10 @@ bench: tools
 bench-peers: tools
 	@sh tools/deps.sh peers
 	@sh benches/peers/bench.sh --markdown benches/results/peers.md $(PEERS_FLAGS)
+
+bench-collectives: tools
+	@sh tools/deps.sh collectives
+	@sh benches/collectives/bench.sh $(COLLECTIVES_FLAGS)
 
 bench-kernels: build-deps
 	@cargo bench --quiet --locked --bench kernels

@@ -86,6 +86,38 @@ class Bench(unittest.TestCase):
             self.assertIn(text, texts)
 
 
+class Collectives(unittest.TestCase):
+    COMMAND = [sys.executable, f"{HERE}/collectives/bench.py", "--ring-perf", RING_PERF, RING_PERF, "--no-openmpi", "--n", "2,3",
+               "--rounds", "2"]
+
+    def test_builds_are_measured_beside_each_other(self):
+        done = subprocess.run([*self.COMMAND, "--collectives", "broadcast,all_to_all,barrier", "--sizes", "8,1K"],
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = cells(done.stdout)
+        self.assertEqual([row[:3] for row in rows], [[n, *row] for n in "23" for row in (
+            ["broadcast", "8 B"], ["broadcast", "1 KiB"], ["all_to_all", "8 B"], ["all_to_all", "1 KiB"], ["barrier", ""])])
+        for row in rows:
+            for time in row[3:5]:
+                self.assertRegex(time, r"^\d[\d.]* (us|ms) \(\d[\d.]* (us|ms)\)$")
+            self.assertRegex(row[5], r"^\d+\.\d\d \(\d+\.\d\d to \d+\.\d\d\)$")
+
+    def test_an_unknown_collective_is_refused(self):
+        done = subprocess.run([*self.COMMAND, "--collectives", "all-reduce"], capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("all_reduce, reduce_scatter", done.stderr)
+
+    def test_every_collective_of_ring_perf_is_measured(self):
+        done = subprocess.run([RING_PERF, "--collective", ""], capture_output=True, text=True, timeout=TIMEOUT_S)
+        names = done.stderr.split("one of ")[1].split()
+        with open(f"{HERE}/collectives/bench.py") as file:
+            measured = re.search(r"^COLLECTIVES = \[(.*?)\]", file.read(), re.M | re.S)[1]
+        with open(f"{HERE}/collectives/openmpi.c") as file:
+            beside = re.search(r"COLLECTIVES\[\] = \{\n(.*?)^\};", file.read(), re.M | re.S)[1]
+        self.assertEqual(re.findall(r'"(\w+)"', measured), names)
+        self.assertEqual(re.findall(r'\{"(\w+)"', beside), names)
+
+
 class Plot(unittest.TestCase):
     def test_points_are_in_proportion_and_names_apart(self):
         lines = [("<a>", [(8, 1.0), (128, 2.0), (2048, 4.0)]), ("b", [(8, 0.0), (2048, 4.0)])]

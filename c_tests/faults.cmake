@@ -23,6 +23,15 @@ foreach(size 2 3 4 5 8)
   endforeach()
 endforeach()
 
+# The other collectives, in fewer rings.
+set(other_works reduce_scatter broadcast reduce gather scatter all_to_all all_gather_v reduce_scatter_v all_to_all_v
+    all_reduce_custom reduce_scatter_v_custom)
+foreach(work ${other_works})
+  foreach(size 3 4)
+    faults_test(kill_${work}_n${size} kill 120 ${work} ${size})
+  endforeach()
+endforeach()
+
 faults_program(stop)
 foreach(size 3 4 5 8)
   foreach(moment before during)
@@ -31,6 +40,9 @@ foreach(size 3 4 5 8)
   faults_test(stop_message_n${size} stop 60 during ${size} 2000 message)
 endforeach()
 faults_test(stop_5_s stop 60 before 4 5000 all_reduce)
+faults_test(stop_moves_n4 stop 60 during 4 2000 broadcast gather scatter all_to_all)
+faults_test(stop_reductions_n4 stop 60 during 4 2000 reduce_scatter reduce reduce_scatter_v all_reduce_custom)
+faults_test(stop_listed_n3 stop 60 during 3 2000 all_gather_v all_to_all_v reduce_scatter_v_custom)
 
 foreach(program absent waiting patience destroyed gone interrupted descriptors
         crossed beside slow_log)
@@ -60,5 +72,17 @@ endforeach()
 # FAULTS_ROUNDS and FAULTS_SEED in the environment: see its source.
 faults_program(stress)
 faults_test(stress stress 600)
+foreach(fault mismatch destroy abort)
+  foreach(size 3 4)
+    faults_test(${fault}_each_n${size} stress 120 ${fault} ${size} each)
+  endforeach()
+endforeach()
 faults_program(abort)
 faults_test(abort abort 60)
+
+faults_program(requests)
+foreach(fault killed stopped aborted destroyed differs)
+  foreach(size 2 3 5)
+    faults_test(requests_${fault}_n${size} requests 60 ${fault} ${size})
+  endforeach()
+endforeach()

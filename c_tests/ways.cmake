@@ -13,6 +13,11 @@ foreach(part absences claims secrets two_jobs)
   ring_test(rendezvous_${part} rendezvous_faults 120 ${part})
   set_tests_properties(rendezvous_${part} PROPERTIES LABELS faults)
 endforeach()
+# No leak where ranks meet or can't.
+add_test(NAME valgrind_rendezvous COMMAND sh "${CMAKE_CURRENT_SOURCE_DIR}/valgrind.sh" $<TARGET_FILE:rendezvous> 3)
+add_test(NAME valgrind_rendezvous_secrets COMMAND sh "${CMAKE_CURRENT_SOURCE_DIR}/valgrind.sh"
+  $<TARGET_FILE:rendezvous_faults> secrets)
+set_tests_properties(valgrind_rendezvous valgrind_rendezvous_secrets PROPERTIES TIMEOUT 300 LABELS valgrind SKIP_RETURN_CODE 77)
 
 # README's program, unchanged, by each launcher.
 add_executable(smallest "${RING_ROOT}/examples/c/all_reduce.c")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sees to the commands that a make target needs: `deps.sh build`, `test`, `lint`, `bench` or `peers`. What is missing is
+# Sees to the commands that a make target needs: `deps.sh build`, `test`, `lint`, `bench`, `peers` or `collectives`. What is missing is
 # installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
@@ -11,16 +11,18 @@ test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binuti
 bench="$build python3:python3"
 # The peers themselves are installed by benches/peers/build.sh: most are libraries.
 peers="$bench gcc:gcc g++:g++ ip:iproute2 unshare:util-linux"
+collectives="$bench mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ip:iproute2 unshare:util-linux"
 lint="gcc:gcc,libc6-dev clang:clang git:git"
 
 target=${1:-test}
 case $target in
   build) wanted=$build ;;
   test) wanted=$test ;;
+  collectives) wanted=$collectives ;;
   lint) wanted=$lint ;;
   bench) wanted=$bench ;;
   peers) wanted=$peers ;;
-  *) echo "usage: deps.sh [build|test|lint|bench|peers]" >&2; exit 1 ;;
+  *) echo "usage: deps.sh [build|test|lint|bench|peers|collectives]" >&2; exit 1 ;;
 esac
 
 if ! command -v cargo >/dev/null; then

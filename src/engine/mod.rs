@@ -10,7 +10,7 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::kernels::{self, Reduction, WIDE_BYTES};
 use crate::link::Link;
 use crate::memory::Region;
@@ -122,6 +122,9 @@ impl Fault {
     fn of(link: usize, error: io::Error) -> Fault {
         match error.downcast::<Error>() {
             Ok(error) => Fault::Unreached { link, error },
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                Fault::Refused(Error::new(Status::OutOfMemory, "no memory for one element that arrives"))
+            }
             Err(error) => Fault::Ended { link, error },
         }
     }

@@ -44,7 +44,8 @@ impl Counts {
         for from in (0..place.size).filter(|from| *from != place.rank) {
             let (expected, sent) = (call.recv_parts.of(from).len, self.of_block(from, place.rank));
             if expected != sent {
-                let of = |count: usize| CallHeader { count: count as u64, ..*header };
+                let back = self.of_block(place.rank, from) as u64;
+                let of = |count: usize| CallHeader { count: count as u64, digest: back, ..*header };
                 let link = link_to(place, from);
                 return Err(Fault::Differs { link, ours: of(expected), theirs: of(sent) });
             }

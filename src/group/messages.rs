@@ -1,6 +1,6 @@
 //! Sends and receives between two ranks, on links of their own beside the collectives.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::Group;
@@ -234,7 +234,7 @@ impl Group {
         };
         let halves = [(send, out), (recv, into)];
         let results = halves.map(|(half, ticket)| {
-            let (request, reply) = Request::new(self.generation);
+            let (request, reply) = Request::new(Weak::new(), self.generation);
             let work = Work::Message { message: half.message, sends: half.sends, is_request: false };
             driver.add(Pending { work, ticket, timeout: half.timeout, reply, entered: None });
             request

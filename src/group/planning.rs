@@ -101,13 +101,14 @@ pub fn rank_of_link(place: Place, link: usize) -> usize {
 /// every direct link; in a ring of two there is only one neighbour, and it is reached to the right. `blocks` has the
 /// counts of blocks that differ by rank: those for others and those from them.
 pub fn route(machine: &mut Machine, place: Place, header: CallHeader, blocks: Option<(&Parts, &Parts)>) {
-    let to = |rank: usize| {
-        let count = blocks.map_or(header.count, |(send, _)| send.of(rank).len as u64);
-        CallHeader { count, ..header }
+    let len = |parts: &Parts, rank: usize| parts.of(rank).len as u64;
+    let to = |rank: usize| match blocks {
+        Some((send, recv)) => CallHeader { count: len(send, rank), digest: len(recv, rank), ..header },
+        None => header,
     };
-    let from = |rank: usize| {
-        let count = blocks.map_or(header.count, |(_, recv)| recv.of(rank).len as u64);
-        CallHeader { count, ..header }
+    let from = |rank: usize| match blocks {
+        Some((send, recv)) => CallHeader { count: len(recv, rank), digest: len(send, rank), ..header },
+        None => header,
     };
     for (number, pass) in machine.plan.passes.iter().enumerate() {
         let (out, into, is_first, gate) = match pass.path {

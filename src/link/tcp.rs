@@ -78,9 +78,22 @@ impl TcpLink {
         self.start = 0;
     }
 
-    fn allocate(&mut self) {
-        self.buffer = vec![0; BUFFER_BYTES + MAX_ALIGNMENT];
-        self.base = self.buffer.as_ptr().align_offset(MAX_ALIGNMENT).min(MAX_ALIGNMENT);
+    /// Makes the buffer large enough for units of so many bytes. What it holds stays.
+    fn grow(&mut self, unit: usize) -> io::Result<()> {
+        let room = unit.max(BUFFER_BYTES);
+        let (mut buffer, held) = (Vec::new(), self.buffered());
+        let bytes = room.saturating_add(MAX_ALIGNMENT);
+        buffer.try_reserve_exact(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        buffer.resize(bytes, 0);
+        let base = buffer.as_ptr().align_offset(MAX_ALIGNMENT).min(MAX_ALIGNMENT);
+        buffer[base..base + held].copy_from_slice(&self.buffer[self.base + self.start..self.base + self.end]);
+        (self.buffer, self.base, self.start, self.end) = (buffer, base, 0, held);
+        Ok(())
+    }
+
+    /// Bytes that the buffer holds at most.
+    fn room(&self) -> usize {
+        self.buffer.len().saturating_sub(MAX_ALIGNMENT)
     }
 }
 
@@ -90,8 +103,9 @@ impl Link for TcpLink {
     }
 
     fn peek(&mut self, unit: usize) -> io::Result<Region<'_>> {
-        if self.buffer.is_empty() {
-            self.allocate();
+        // Empty at first; later only a host program's own elements are larger.
+        if self.room() < unit.max(1) {
+            self.grow(unit)?;
         }
         let alignment = MAX_ALIGNMENT.min(1 << unit.trailing_zeros().min(8));
         let short = self.end - self.start < unit;
@@ -100,7 +114,8 @@ impl Link for TcpLink {
         }
         if short {
             let (base, end) = (self.base, self.end);
-            let room = Region::from_slice(&mut self.buffer[base + end..base + BUFFER_BYTES]);
+            let whole = self.room();
+            let room = Region::from_slice(&mut self.buffer[base + end..base + whole]);
             self.end += sys::receive(self.socket.as_raw_fd(), room)?;
         }
         let held = self.base + self.start..self.base + self.end;

@@ -105,7 +105,8 @@ pub struct CallHeader {
     pub op: Option<Op>,
     pub sequence: u64,
     pub count: u64,
-    /// See [`digest`]; 0 where there is no array of counts.
+    /// See [`digest`]; 0 where there is no array of counts. Two ranks of an all_to_all_v compare what goes one way
+    /// (`count`) and what comes back (this).
     pub digest: u64,
     pub root: i32,
     /// Bytes of an element of the host program's own; 0 where there is a dtype or nothing.
@@ -196,11 +197,10 @@ impl fmt::Display for CallHeader {
         }
         match self.kind {
             Kind::Barrier | Kind::Split => {}
-            // Two ranks compare what the one sends to the other.
-            Kind::AllToAllV => write!(f, "a block of {}", self.count)?,
+            Kind::AllToAllV => write!(f, "a block of {} for one of {}", self.count, self.digest)?,
             _ => write!(f, "{}", self.count)?,
         }
-        if self.digest != 0 {
+        if self.digest != 0 && self.kind != Kind::AllToAllV {
             write!(f, ", counts #{:08x}", (self.digest ^ (self.digest >> 32)) as u32)?;
         }
         if self.root >= 0 {

@@ -53,7 +53,7 @@
 //! | 4 | 1, 1, 1, 1 | collective, algorithm, dtype, op |
 //! | 8 | 8 | sequence |
 //! | 16 | 8 | count |
-//! | 24 | 8 | digest of the counts array, 0 where there is none |
+//! | 24 | 8 | digest of the counts array, 0 where there is none; in an all_to_all_v the count of the block that comes back |
 //! | 32 | 4 | root, -1 where there is none; in a custom reduction the bytes of an element |
 //! | 36 | 4 | status of the last refused call |
 //! | 40 | 8 | sequence of the last refused call, 0 if there was none |

@@ -1,6 +1,7 @@
 /* A rank is stopped, before it enters a call or in the middle of one: the others time out and name it,
  * having slept, and it hears the verdict on itself when it goes on. All positions at the same time, each a
- * ring of its own, since all they do is wait. Arguments: before or during, ranks, timeout in ms, work. */
+ * ring of its own, since all they do is wait. Arguments: before or during, ranks, timeout in ms, works, with which
+ * positions take turns. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@ enum { COUNT = 1 << 20, APART_US = 1000000 };
 #define MOVES_ON_S 0.6
 
 struct run {
-  const struct work *work;
+  const struct work *works[WORK_COUNT], *work; /* those of the test, and this ring's */
+  int work_count;
   int victim, before, timeout_ms;
   int enter; /* the stopped rank may */
   double stopped;
@@ -55,6 +57,7 @@ static void one_case(int victim, int size, const char *unused, void *data) {
   (void)unused;
   *run = *(const struct run *)data;
   run->victim = victim;
+  run->work = run->works[victim % run->work_count];
   uint64_t random = (uint64_t)getpid();
   char *hosts = make_hosts(size, 1), name[32];
   struct ranks ranks = start_ranks(size, hosts, body, run);
@@ -99,9 +102,10 @@ static void one_case(int victim, int size, const char *unused, void *data) {
 }
 
 int main(int argc, char **argv) {
-  CHECK(argc == 5, "arguments: before or during, ranks, timeout, work");
+  CHECK(argc > 4 && argc - 4 <= WORK_COUNT, "arguments: before or during, ranks, timeout, works");
   int size = atoi(argv[2]);
-  struct run run = {.before = !strcmp(argv[1], "before"), .timeout_ms = atoi(argv[3]), .work = find_work(argv[4])};
+  struct run run = {.before = !strcmp(argv[1], "before"), .timeout_ms = atoi(argv[3]), .work_count = argc - 4};
+  for (int i = 4; i < argc; i++) run.works[i - 4] = find_work(argv[i]);
   run_ranks(size, NULL, one_case, &run, 60, 0);
   return 0;
 }

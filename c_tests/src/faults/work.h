@@ -2,7 +2,7 @@
 #ifndef WORK_H
 #define WORK_H
 
-#include "harness.h"
+#include "calls.h"
 
 struct desk {
   ring_group_t *group;
@@ -13,12 +13,13 @@ struct desk {
 };
 
 struct work {
-  const char *name;  /* as texts name the call */
-  ring_status_t (*call)(struct desk *desk); /* for do_work */
+  const char *name; /* as texts name the call */
+  enum kind kind;   /* KINDS: messages to and from the neighbours */
 };
 
-/* all_reduce, all_gather, barrier and message. */
-extern const struct work WORKS[4];
+/* all_reduce, all_gather, barrier and message, then the other collectives. */
+enum { WORK_COUNT = KINDS + 1 };
+extern const struct work WORKS[WORK_COUNT];
 
 /* The work of that name, or the end of this process. */
 const struct work *find_work(const char *name);
