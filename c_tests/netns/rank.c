@@ -241,12 +241,39 @@ static void meet(ring_config_t *config, const char *rendezvous, unsigned size) {
   config->size = (int32_t)size;
 }
 
+/* Ranks 0 and 2 can't reach each other: a split that wants them in one group makes none, and says why to all. */
+static void split(const struct task *task) {
+  ring_group_t *group = enter(task), *child = NULL, *none = NULL;
+  uint32_t *array = make_array(task->count);
+  OK(ring_group_split(group, task->rank / 2, 0, &child));
+  CHECK(ring_group_size(child) == 2);
+  for (int tries = 0; tries < 2; tries++) {
+    double start = seconds();
+    /* The third rank's links are good, and the fourth has none to make. */
+    int color = task->rank == 3 ? -1 : 5;
+    EXPECT(RING_STATUS_CONNECT_FAILED, ring_group_split(group, color, tries * task->rank, &none));
+    if (tries == 0) printf("unsent %.3f %s\n", seconds() - start, last_error());
+    for (int round = 0; round < task->rounds; round++) OK(reduce(group, array, task->count, round));
+  }
+  CHECK(!none);
+  for (int round = 0; round < task->rounds; round++) OK(reduce(child, array, task->count, round));
+  ring_failure_t failure = {.struct_size = sizeof failure};
+  OK(ring_group_failure(group, &failure));
+  CHECK(failure.status == RING_STATUS_OK, "%s", group_error(group));
+  OK(ring_barrier(child));
+  ring_group_destroy(child);
+  OK(ring_barrier(group));
+  ring_group_destroy(group);
+  free(array);
+}
+
 static const struct {
   const char *name;
   void (*run)(const struct task *);
 } behaviours[] = {{"sums", sums}, {"busy", busy},           {"idle", idle},
                   {"late", late}, {"unformed", unformed}, {"last_message", last_message},
-                  {"last_gather", last_gather}, {"far", far}};
+                  {"last_gather", last_gather}, {"far", far},
+                  {"split", split}};
 
 int main(int arguments, char **argument) {
   if (arguments == 2 && strcmp(argument[1], "now") == 0) {

@@ -23,6 +23,8 @@ static void in_child(ring_group_t *group, int rank, int size) {
   EXPECT(RING_STATUS_INVALID_STATE, ring_send(group, &value, 1, RING_DTYPE_INT32, (rank + 1) % size));
   EXPECT(RING_STATUS_INVALID_STATE, ring_recv(group, &value, 1, RING_DTYPE_INT32, (rank + 1) % size));
   EXPECT(RING_STATUS_INVALID_STATE, ring_group_set_timeout(group, 5));
+  ring_group_t *half = NULL;
+  EXPECT(RING_STATUS_INVALID_STATE, ring_group_split(group, 0, 0, &half));
   EXPECT(RING_STATUS_INVALID_STATE, ring_group_failure(group, &failure));
   CHECK(sockets() == 0, "%d sockets are open in the child", sockets());
   ring_group_destroy(group);
