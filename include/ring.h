@@ -346,8 +346,8 @@ typedef int32_t ring_log_level;
  * may call any function on it; collectives are served first come, first served.
  *
  * Functions: ring_group_create, ring_group_create_from_env, ring_group_rank, ring_group_size,
- * ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_abort,
- * ring_group_destroy, and the collectives and messages.
+ * ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_split,
+ * ring_group_abort, ring_group_destroy, and the collectives and messages.
  */
 typedef struct ring_group ring_group;
 
@@ -750,6 +750,27 @@ int32_t ring_group_size(const ring_group_t *group);
  * in a forked child.
  */
 ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
+
+/**
+ * A collective: the ranks that give the same color, 0 or more, form a group of their own, in the order of
+ * their keys and, where these are equal, of their ranks here. *out is this rank's new group, or NULL where
+ * color is negative. Blocks until all ranks have called it and every new ring stands.
+ *
+ * The new group has the timeout, connections, secret and flags of this one as they are now, and
+ * connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
+ * any order and from different threads. The caller ends it with ring_group_destroy.
+ *
+ * Either all ranks get their group, or all get one status and none. Not sticky:
+ * RING_STATUS_INVALID_ARGUMENT (group or out is NULL), RING_STATUS_INVALID_STATE,
+ * RING_STATUS_CONNECT_FAILED (two ranks of a new group can't reach each other within the shorter of
+ * connect_timeout_ms and half of the group's timeout; the text names them, by their ranks here, and says
+ * why). Sticky: as in ring_all_reduce.
+ */
+RING_NODISCARD
+ring_status_t ring_group_split(ring_group_t *group,
+                               int32_t color,
+                               int32_t key,
+                               ring_group_t **out);
 
 /**
  * Fails the group on every rank: calls that are blocked on it, here and elsewhere, return

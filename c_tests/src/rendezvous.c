@@ -16,6 +16,12 @@ static void plain(int rank, int size, const char *at, void *data) {
   meets(&config);
 }
 
+/* The same processes, one group after the other. */
+static void in_turn(int rank, int size, const char *at, void *data) {
+  (void)data;
+  for (int round = 0; round < 10; round++) plain(rank, size, at, NULL);
+}
+
 /* Rank 0 comes last, or first, or in between. */
 static void one_by_one(int rank, int size, const char *at, void *data) {
   int first = *(int *)data;
@@ -174,6 +180,7 @@ int main(int arguments, char **argument) {
     char same[64];
     snprintf(same, sizeof same, "%s", rendezvous_at("127.0.0.1"));
     for (int i = 0; i < 20; i++) run_ranks(4, same, plain, NULL, 30, 0);
+    run_ranks(4, same, in_turn, NULL, 30, 0);
     for (int victim = 0; victim < 3; victim++) {
       struct again *again = shared(sizeof *again);
       again->victim = victim;

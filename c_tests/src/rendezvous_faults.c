@@ -148,6 +148,10 @@ static void port_is_taken(void) {
   double took;
   CHECK(try_to_meet(&config, &took) == RING_STATUS_CONNECT_FAILED && took < 1, "it took %f s", took);
   CHECK(strstr(last_error(), at) && strstr(last_error(), "in use"), "%s", last_error());
+  /* Nor can it listen at another host's. */
+  config.rendezvous = "192.0.2.1:5000";
+  CHECK(try_to_meet(&config, &took) == RING_STATUS_CONNECT_FAILED && took < 1, "it took %f s", took);
+  CHECK(strstr(last_error(), "192.0.2.1:5000") && strstr(last_error(), "rank 0's own host"), "%s", last_error());
   /* To a rank that comes there it is no rank 0. */
   config = meeting_config(1, 2, at);
   config.connect_timeout_ms = 500;

@@ -1,7 +1,6 @@
 //! The control link to a neighbour while the ring forms.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::bootstrap::Connection;
@@ -17,7 +16,6 @@ const LINGER: Duration = Duration::from_millis(250);
 /// peer's running group may speak before this rank's has begun.
 pub struct Control {
     frames: FrameLink,
-    pub address: SocketAddr,
     /// Of the process at the other end.
     pub nonce: [u8; 16],
     /// Whether the peer has been told what this rank knew when the link came to stand.
@@ -27,9 +25,8 @@ pub struct Control {
 
 impl Control {
     pub fn new(connection: Connection, nonce: [u8; 16]) -> io::Result<Control> {
-        let address = connection.address;
         let frames = FrameLink::new(connection.into_link()?);
-        Ok(Control { frames, address, nonce, is_introduced: false, has_ended: false })
+        Ok(Control { frames, nonce, is_introduced: false, has_ended: false })
     }
 
     /// Sends a frame, now or when there is room.

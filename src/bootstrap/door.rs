@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::bootstrap::Connection;
-use crate::bootstrap::far_dial::HasAnswered;
 use crate::bootstrap::reach::Reach;
 use crate::bootstrap::switchboard::Switchboard;
 use crate::bootstrap::visitors::Visitors;
@@ -45,13 +44,18 @@ impl Door {
 
     /// Lets visitors in and answers them. An error is a second process of this rank, which has shown
     /// itself so soon that the ring may be made of two jobs: the group fails with it.
-    pub fn progress(&mut self, now: Instant, has_answered: HasAnswered<'_>) -> Option<Error> {
+    pub fn progress(&mut self, now: Instant) -> Option<Error> {
         let taken = self.listeners.iter().try_for_each(|listener| self.visitors.accept(listener, now));
         let error = taken.and_then(|()| self.visitors.progress(now)).err();
         if let Some(board) = self.visitors.board.clone() {
-            board.progress(now, || self.visitors.shed(), has_answered);
+            board.progress(now, || self.visitors.shed());
         }
         error
+    }
+
+    /// Whether no group of the family is left that whoever comes could belong to.
+    pub fn is_deserted(&self) -> bool {
+        self.visitors.board.as_ref().is_none_or(|board| board.is_deserted())
     }
 
     /// Connections so far that were no peer's.
@@ -105,7 +109,7 @@ mod tests {
             let mut entries = Vec::new();
             ring.door.waits(&mut entries);
             crate::sys::poll(&mut entries, Some(Duration::from_millis(50))).unwrap();
-            error = ring.door.progress(Instant::now(), &|_, _, _| true);
+            error = ring.door.progress(Instant::now());
         }
         let mut answer = Vec::new();
         let _ = visitor.read_to_end(&mut answer);
@@ -157,7 +161,7 @@ mod tests {
                 scope.spawn(|| form(&Config { connect_timeout: None, ..config(1, &ports, "job") }));
             let start = Instant::now();
             while start.elapsed() < Duration::from_millis(900) {
-                assert_eq!(ring.door.progress(Instant::now(), &|_, _, _| true), None);
+                assert_eq!(ring.door.progress(Instant::now()), None);
                 std::thread::sleep(Duration::from_millis(5));
             }
             let error = newcomer.join().unwrap().map(drop).unwrap_err();

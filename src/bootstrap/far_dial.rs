@@ -1,4 +1,4 @@
-//! A link on its way to a rank of a group that stands: when to give up, and in what words.
+//! A link on its way to a rank of a group that stands: when to give up.
 
 use std::net::SocketAddr;
 use std::sync::Weak;
@@ -21,18 +21,16 @@ const JUST_BEFORE: Duration = Duration::from_millis(250);
 /// A roll is asked for anew after this time.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Tells whether a rank of a group, by the group's id, has answered a roll that was called since then, and has one
-/// called if it hasn't.
-pub type HasAnswered<'a> = &'a dyn Fn(&[u8; 16], usize, Instant) -> bool;
+/// Tells whether a rank has answered a roll that was called since then, and has one called if it hasn't.
+pub type HasAnswered = Box<dyn Fn(usize, Instant) -> bool + Send>;
 
 /// When a silent peer is given up.
-#[derive(Clone, Copy, Debug)]
 pub enum Deadline {
     /// Then.
     Final(Option<Instant>),
     /// Then, if the peer answers over the control links. One that doesn't is stopped or dead, and not the link is at
     /// fault: whoever waits for it has a timeout of its own, which names the rank.
-    IfAlive(Option<Instant>),
+    IfAlive(Option<Instant>, HasAnswered),
 }
 
 /// A dial, and who waits for it.
@@ -62,12 +60,7 @@ impl FarDial {
     }
 
     /// Goes as far as it can; false once there is nothing more to do. `shed` frees a descriptor, if it can.
-    pub fn progress(
-        &mut self,
-        now: Instant,
-        shed: &mut dyn FnMut() -> bool,
-        has_answered: HasAnswered<'_>,
-    ) -> bool {
+    pub fn progress(&mut self, now: Instant, shed: &mut dyn FnMut() -> bool) -> bool {
         let Some(arrival) = self.arrival.upgrade() else { return false };
         let outcome = match self.dial.progress(&self.claims, now) {
             // Descriptors that strangers hold are there for the group's own links.
@@ -76,7 +69,7 @@ impl FarDial {
                 None
             }
             Err(error) => Some(Err(self.failure(&error.text, error.os_error, error.status))),
-            Ok(()) => self.outcome(now, has_answered),
+            Ok(()) => self.outcome(now),
         };
         match outcome {
             None => return true,
@@ -86,18 +79,18 @@ impl FarDial {
         false
     }
 
-    fn outcome(&mut self, now: Instant, has_answered: HasAnswered<'_>) -> Option<Result<TcpLink, Error>> {
+    fn outcome(&mut self, now: Instant) -> Option<Result<TcpLink, Error>> {
         if let Some(connection) = self.dial.take() {
             return Some(connection.into_link().map_err(|error| {
                 let text = format!("the connection ended at once ({})", os_words(&error));
                 self.failure(&text, error.raw_os_error().unwrap_or(0), Status::ConnectFailed)
             }));
         }
-        let is_late = match self.deadline {
+        let is_late = match &self.deadline {
             Deadline::Final(deadline) => deadline.is_some_and(|deadline| now >= deadline),
-            Deadline::IfAlive(deadline) => deadline.is_some_and(|deadline| {
+            Deadline::IfAlive(deadline, has_answered) => deadline.is_some_and(|deadline| {
                 let since = deadline.checked_sub(JUST_BEFORE).unwrap_or(deadline);
-                now >= deadline && has_answered(&self.claims.group(), self.peer, since)
+                now >= deadline && has_answered(self.peer, since)
             }),
         };
         let (is_refused, is_under_way) = (self.dial.is_refused(), self.dial.is_under_way());
@@ -118,20 +111,21 @@ impl FarDial {
         now >= *self.refused_since.get_or_insert(now) + REFUSED
     }
 
+    /// What stood in the way; whoever waits knows between which ranks.
     fn failure(&self, trouble: &str, os_error: i32, status: Status) -> Error {
-        let (ours, peer) = (self.claims.rank(), self.peer);
         let status = if status == Status::System { status } else { Status::ConnectFailed };
-        let text = format!("rank {ours} can't reach rank {peer}: {trouble}");
-        Error { os_error, ..Error::new(status, text).at_rank(peer) }
+        Error { os_error, ..Error::new(status, trouble).at_rank(self.peer) }
     }
 
     /// What to poll, and until when at most.
     pub fn waits(&self, add: &mut dyn FnMut(&Connection, Interest)) -> Option<Instant> {
         let next = self.dial.waits(add);
         let now = Instant::now();
-        let end = match self.deadline {
-            Deadline::Final(deadline) => deadline,
-            Deadline::IfAlive(deadline) => deadline.map(|end| if end > now { end } else { now + ASK_AGAIN }),
+        let end = match &self.deadline {
+            Deadline::Final(deadline) => *deadline,
+            Deadline::IfAlive(deadline, _) => {
+                deadline.map(|end| if end > now { end } else { now + ASK_AGAIN })
+            }
         };
         next.into_iter().chain(end).min()
     }

@@ -386,7 +386,6 @@ fn neighbour(
     into: LinkKind,
 ) -> Result<Neighbour> {
     let taken_over = |error| system("taking over a connection", &error);
-    let address = control.address;
     let (mut message_out, mut message_in) = (None, None);
     let mut lanes = Vec::new();
     for ((kind, lane), connection) in connections {
@@ -403,7 +402,7 @@ fn neighbour(
     match (message_out, message_in) {
         (Some(message_out), Some(message_in)) => {
             let control = control.into_link();
-            Ok(Neighbour { rank, address, lanes, control, message_out, message_in })
+            Ok(Neighbour { rank, lanes, control, message_out, message_in })
         }
         _ => Err(lacking()),
     }

@@ -24,8 +24,9 @@ mod switchboard;
 mod too_late;
 mod visitors;
 
+pub use claims::LinkName;
 pub use door::Door;
-pub use far_dial::{Deadline, HasAnswered};
+pub use far_dial::Deadline;
 pub use forming::form;
 pub use reach::Reach;
 
@@ -43,7 +44,6 @@ use crate::wire::{MAX_HELLO, Member};
 /// A rank beside this one, and the links to it.
 pub struct Neighbour {
     pub rank: usize,
-    pub address: SocketAddr,
     pub lanes: Vec<TcpLink>,
     pub control: TcpLink,
     /// Messages from this rank to the neighbour.

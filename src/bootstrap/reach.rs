@@ -29,6 +29,24 @@ impl Reach {
         Reach { board, claims, addresses }
     }
 
+    /// Of these ranks of the group, in the order of their ranks in a new one, of which this is `rank`.
+    pub fn child(&self, group: [u8; 16], rank: usize, members: &[usize]) -> Reach {
+        let addresses = members.iter().map(|member| self.addresses[*member]).collect();
+        let claims = self.claims.of_group(group, rank, members.len());
+        self.board.open(claims.clone());
+        Reach { board: self.board.clone(), claims, addresses }
+    }
+
+    /// The group's id.
+    pub fn group(&self) -> [u8; 16] {
+        self.claims.group()
+    }
+
+    /// The links of an edge of the ring, which its left rank opens.
+    pub fn links(&self) -> impl Iterator<Item = LinkName> + use<> {
+        self.claims.links()
+    }
+
     /// Where a link arrives that `peer` opens; it is waited for as long as the peer doesn't come.
     pub fn await_link(&self, link: LinkName, peer: usize) -> Result<Arc<Arrival>> {
         self.board.await_link(&self.claims.group(), link, peer)

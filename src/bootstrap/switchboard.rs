@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use crate::bootstrap::claims::{Claims, LinkName};
-use crate::bootstrap::far_dial::{Deadline, FarDial, HasAnswered};
+use crate::bootstrap::far_dial::{Deadline, FarDial};
 use crate::bootstrap::handshake::Acceptor;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
@@ -62,6 +62,11 @@ impl Switchboard {
         state.dials.retain(|dial| dial.group() != *group);
     }
 
+    /// Whether no group is known here any more.
+    pub fn is_deserted(&self) -> bool {
+        self.state().groups.is_empty()
+    }
+
     /// Where the link arrives that `peer` opens.
     pub fn await_link(&self, group: &[u8; 16], link: LinkName, peer: usize) -> Result<Arc<Arrival>> {
         let arrival = arrival()?;
@@ -92,8 +97,8 @@ impl Switchboard {
     }
 
     /// Carries all dials as far as they go; `shed` frees a descriptor, if it can.
-    pub fn progress(&self, now: Instant, mut shed: impl FnMut() -> bool, has_answered: HasAnswered<'_>) {
-        self.state().dials.retain_mut(|dial| dial.progress(now, &mut shed, has_answered));
+    pub fn progress(&self, now: Instant, mut shed: impl FnMut() -> bool) {
+        self.state().dials.retain_mut(|dial| dial.progress(now, &mut shed));
     }
 
     /// What to poll, and until when at most.

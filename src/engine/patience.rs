@@ -138,7 +138,6 @@ mod tests {
         assert_eq!(patience.after_yield(at(0)), Next::Retry);
         assert_eq!(patience.after_yield(at(40)), Next::Retry);
         assert_eq!(patience.after_yield(at(60)), Next::Sleep(Some(TIMEOUT / 2 - Duration::from_micros(60))));
-        assert_eq!(patience.after_yield(t + TIMEOUT / 2), Next::CallRoll);
         assert_eq!(patience.after_yield(t + TIMEOUT), Next::Consult);
         patience.moved();
         assert_eq!(patience.after_yield(t + TIMEOUT), Next::Retry);

@@ -6,9 +6,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::group::ring_group_t;
+use super::requests::ring_request_t;
 use super::types::ring_status_t;
 use crate::error::{Error, Result, Status};
-use crate::group::Group;
+use crate::group::{Group, Request};
 use crate::panics;
 
 thread_local! {
@@ -50,9 +51,32 @@ pub fn on_group(
     report(caught(|| body(&group)).unwrap_or_else(|text| Err(group.fail_internally(&text))))
 }
 
+/// An entry that returns a status and works on a request.
+pub fn on_request(
+    name: &str,
+    request: *const ring_request_t,
+    body: impl FnOnce(&Request) -> Result<()>,
+) -> ring_status_t {
+    let request = match usable_request(name, request) {
+        Ok(request) => request,
+        Err(error) => return report(Err(error)),
+    };
+    report(caught(|| body(&request)).unwrap_or_else(|text| Err(request.fail_internally(&text))))
+}
+
 /// An entry that can't fail; after a panic it gives `otherwise`.
 pub fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or(otherwise)
+}
+
+/// The request behind a handle, unless it may not be used here and now.
+pub fn usable_request(name: &str, request: *const ring_request_t) -> Result<Arc<Request>> {
+    let Some(request) = shared(request.cast::<Request>()) else {
+        return Err(Error::new(Status::InvalidArgument, format!("{name}: request is NULL")));
+    };
+    refuse_callback(name)?;
+    request.check_usable().map_err(|error| Error { text: format!("{name}: {}", error.text), ..error })?;
+    Ok(request)
 }
 
 fn usable(name: &str, group: *const ring_group_t) -> Result<Arc<Group>> {
@@ -72,18 +96,22 @@ pub fn refuse_callback(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The group behind a handle, kept alive while a call works on it: destroy on another thread ends
-/// the call first, but not what comes after a panic in it.
+/// The group behind a handle.
 pub fn borrow(group: *const ring_group_t) -> Option<Arc<Group>> {
-    let group = group.cast::<Group>();
-    if group.is_null() {
+    shared(group.cast::<Group>())
+}
+
+/// What is behind a handle, kept alive while a call works on it: destroy on another thread ends the call first,
+/// but not what comes after a panic in it. None for NULL.
+fn shared<T>(handle: *const T) -> Option<Arc<T>> {
+    if handle.is_null() {
         return None;
     }
-    // SAFETY: what ring_group_create made of an Arc; its owner destroys it once, and after the calls
-    // on it have begun.
+    // SAFETY: what an entry that makes handles made of an Arc of this type; its owner destroys it once, and after
+    // the calls on it have begun.
     unsafe {
-        Arc::increment_strong_count(group);
-        Some(Arc::from_raw(group))
+        Arc::increment_strong_count(handle);
+        Some(Arc::from_raw(handle))
     }
 }
 

@@ -15,8 +15,8 @@ use crate::log;
 /// may call any function on it; collectives are served first come, first served.
 ///
 /// Functions: ring_group_create, ring_group_create_from_env, ring_group_rank, ring_group_size,
-/// ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_abort,
-/// ring_group_destroy, and the collectives and messages.
+/// ring_group_failure, ring_group_last_error, ring_group_set_timeout, ring_group_split,
+/// ring_group_abort, ring_group_destroy, and the collectives and messages.
 pub struct ring_group {
     _opaque: [u8; 0],
 }
@@ -118,6 +118,37 @@ pub unsafe extern "C" fn ring_group_size(group: *const ring_group_t) -> i32 {
 pub unsafe extern "C" fn ring_group_set_timeout(group: *mut ring_group_t, timeout_ms: u32) -> ring_status_t {
     on_group("ring_group_set_timeout", group, |group| {
         group.set_timeout(timeout_from_ms(timeout_ms, DEFAULT_TIMEOUT));
+        Ok(())
+    })
+}
+
+/// A collective: the ranks that give the same color, 0 or more, form a group of their own, in the order of
+/// their keys and, where these are equal, of their ranks here. *out is this rank's new group, or NULL where
+/// color is negative. Blocks until all ranks have called it and every new ring stands.
+///
+/// The new group has the timeout, connections, secret and flags of this one as they are now, and
+/// connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
+/// any order and from different threads. The caller ends it with ring_group_destroy.
+///
+/// Either all ranks get their group, or all get one status and none. Not sticky:
+/// RING_STATUS_INVALID_ARGUMENT (group or out is NULL), RING_STATUS_INVALID_STATE,
+/// RING_STATUS_CONNECT_FAILED (two ranks of a new group can't reach each other within the shorter of
+/// connect_timeout_ms and half of the group's timeout; the text names them, by their ranks here, and says
+/// why). Sticky: as in ring_all_reduce.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn ring_group_split(
+    group: *mut ring_group_t,
+    color: i32,
+    key: i32,
+    out: *mut *mut ring_group_t,
+) -> ring_status_t {
+    on_group("ring_group_split", group, |group| {
+        let given = check_out("ring_group_split", out);
+        let child = group.split(given.map(|()| (color, key)))?;
+        let handle = child.map_or(std::ptr::null_mut(), |child| Arc::into_raw(child).cast_mut().cast());
+        // SAFETY: the split refuses a NULL; the caller has a pointer's room there.
+        unsafe { out.write(handle) };
         Ok(())
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::arguments::{self, Place};
-use super::boundary::{on_group, refuse_callback, status, value};
+use super::boundary::{on_group, on_request, usable_request, value};
 use super::group::ring_group_t;
 use super::messages::accepted;
 use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
@@ -167,8 +167,7 @@ pub unsafe extern "C" fn ring_barrier_async(
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_request_test(request: *mut ring_request_t, done: *mut bool) -> ring_status_t {
-    status(|| {
-        let request = usable("ring_request_test", request)?;
+    on_request("ring_request_test", request, |request| {
         if done.is_null() {
             return Err(Error::new(Status::InvalidArgument, "ring_request_test: done is NULL"));
         }
@@ -188,11 +187,9 @@ pub unsafe extern "C" fn ring_request_test(request: *mut ring_request_t, done: *
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_request_wait(request: *mut ring_request_t, timeout_ms: u32) -> ring_status_t {
-    status(|| {
-        let request = usable("ring_request_wait", request)?;
-        let at_most = timeout_from_ms(timeout_ms, Duration::ZERO);
+    on_request("ring_request_wait", request, |request| {
         let pending = || Error::new(Status::Pending, "ring_request_wait: the operation is still running");
-        request.wait(at_most).unwrap_or_else(|| Err(pending()))
+        request.wait(timeout_from_ms(timeout_ms, Duration::ZERO)).unwrap_or_else(|| Err(pending()))
     })
 }
 
@@ -200,7 +197,7 @@ pub unsafe extern "C" fn ring_request_wait(request: *mut ring_request_t, timeout
 /// forked child it does nothing either.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_request_destroy(request: *mut ring_request_t) {
-    let Ok(ours) = usable("ring_request_destroy", request) else { return };
+    let Ok(ours) = usable_request("ring_request_destroy", request) else { return };
     value((), || drop(ours.wait(None)));
     // SAFETY: made by Arc::into_raw in `give`; no call may follow.
     value((), || drop(unsafe { Arc::from_raw(request.cast::<Request>()) }));
@@ -246,20 +243,4 @@ fn check_out(out: *mut *mut ring_request_t) -> Result<()> {
 fn give(request: Arc<Request>, out: *mut *mut ring_request_t) {
     // SAFETY: checked not to be NULL; the caller has a pointer's room there.
     unsafe { out.write(Arc::into_raw(request).cast_mut().cast()) };
-}
-
-/// The request behind a handle, kept alive while a call works on it.
-fn usable(name: &str, request: *mut ring_request_t) -> Result<Arc<Request>> {
-    if request.is_null() {
-        return Err(Error::new(Status::InvalidArgument, format!("{name}: request is NULL")));
-    }
-    refuse_callback(name)?;
-    let request = request.cast::<Request>().cast_const();
-    // SAFETY: what `give` made of an Arc; its owner destroys it once, and after the calls on it have begun.
-    let ours = unsafe {
-        Arc::increment_strong_count(request);
-        Arc::from_raw(request)
-    };
-    ours.check_usable().map_err(|error| Error { text: format!("{name}: {}", error.text), ..error })?;
-    Ok(ours)
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicPtr;
 
 use super::boundary::PANIC_NEXT;
 use super::collectives::{
@@ -18,6 +19,8 @@ use super::group::{
 };
 use super::log::ring_set_log_callback;
 use super::messages::{ring_recv, ring_send, ring_send_recv};
+use super::requests::*;
+use super::stats::ring_group_stats;
 use crate::error::Status;
 
 fn group_of_one() -> *mut ring_group_t {
@@ -47,6 +50,12 @@ static ZERO: usize = 0;
 
 unsafe extern "C" fn reduces_nothing(_: *mut c_void, _: *const c_void, _: usize, _: *mut c_void) {}
 
+/// Room for a request that never comes to be.
+fn out() -> *mut *mut ring_request_t {
+    static ROOM: AtomicPtr<ring_request_t> = AtomicPtr::new(null_mut());
+    ROOM.as_ptr()
+}
+
 /// Every entry that works on a group and returns a status.
 fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
     let failure =
@@ -68,6 +77,27 @@ fn entries(group: *mut ring_group_t) -> Vec<(&'static str, Call)> {
             ("scatter", Box::new(move || ring_scatter(group, none, null_mut(), 0, 10, 0))),
             ("all_to_all", Box::new(move || ring_all_to_all(group, none, null_mut(), 0, 10))),
             ("barrier", Box::new(move || ring_barrier(group))),
+            ("stats", Box::new(move || ring_group_stats(group, null_mut()))),
+            ("barrier_async", Box::new(move || ring_barrier_async(group, out()))),
+            (
+                "all_reduce_async",
+                Box::new(move || ring_all_reduce_async(group, none, null_mut(), 0, 10, 0, out())),
+            ),
+            (
+                "reduce_scatter_async",
+                Box::new(move || ring_reduce_scatter_async(group, none, null_mut(), 0, 10, 0, out())),
+            ),
+            (
+                "all_gather_async",
+                Box::new(move || ring_all_gather_async(group, none, null_mut(), 0, 10, out())),
+            ),
+            ("broadcast_async", Box::new(move || ring_broadcast_async(group, null_mut(), 0, 10, 0, out()))),
+            (
+                "all_to_all_async",
+                Box::new(move || ring_all_to_all_async(group, none, null_mut(), 0, 10, out())),
+            ),
+            ("send_async", Box::new(move || ring_send_async(group, none, 0, 10, 0, out()))),
+            ("recv_async", Box::new(move || ring_recv_async(group, null_mut(), 0, 10, 0, out()))),
             ("all_gather_v", Box::new(move || ring_all_gather_v(group, none, 0, null_mut(), list, list, 10))),
             (
                 "reduce_scatter_v",
@@ -198,14 +228,77 @@ fn a_destructor_at_a_threads_end_may_call() {
     thread.join().unwrap();
 }
 
-/// Calls back into the group that is its user data, and keeps the statuses.
+/// Every entry that works on a request and returns a status.
+fn request_entries(request: *mut ring_request_t) -> [(&'static str, Call); 2] {
+    // SAFETY: a live request, and a bool.
+    unsafe {
+        [
+            ("test", Box::new(move || ring_request_test(request, &mut false))),
+            ("wait", Box::new(move || ring_request_wait(request, 0))),
+        ]
+    }
+}
+
+#[test]
+fn a_panic_in_a_requests_entry_fails_its_group() {
+    for i in 0..2 {
+        let group = group_of_one();
+        let mut request = null_mut();
+        // SAFETY: a live group and a live request, each until it is destroyed.
+        unsafe {
+            assert_eq!(ring_barrier_async(group, &mut request), 0);
+            let (name, call) = &request_entries(request)[i];
+            assert_eq!(call(), 0, "{name}");
+            PANIC_NEXT.set(true);
+            assert_eq!(call(), Status::Internal as i32, "{name}");
+            assert_eq!(ring_barrier(group), Status::Internal as i32, "{name}");
+            ring_group_destroy(group);
+            assert_eq!(call(), 0, "{name}");
+            PANIC_NEXT.set(true);
+            assert_eq!(call(), Status::Internal as i32, "{name}");
+            ring_request_destroy(request);
+        }
+    }
+}
+
+#[test]
+fn requests_refuse_what_they_cannot_take() {
+    let group = group_of_one();
+    let mut request = null_mut();
+    let none = std::ptr::null();
+    // SAFETY: a live group and a live request, each until it is destroyed, and NULLs.
+    unsafe {
+        assert_eq!(ring_barrier_async(group, null_mut()), Status::InvalidArgument as i32);
+        assert!(last().contains("out is NULL"), "{}", last());
+        assert_eq!(ring_all_gather_async(group, none, null_mut(), 1, 10, &mut request), 1);
+        assert!(request.is_null());
+        assert_eq!(ring_barrier_async(group, &mut request), 0);
+        assert_eq!(ring_request_test(request, null_mut()), Status::InvalidArgument as i32);
+        assert_eq!(ring_request_test(null_mut(), &mut false), Status::InvalidArgument as i32);
+        assert_eq!(ring_request_wait(null_mut(), 0), Status::InvalidArgument as i32);
+        ring_request_destroy(null_mut());
+        ring_request_destroy(request);
+        ring_group_destroy(group);
+    }
+}
+
+/// What `nosy` calls back into, and the statuses that it got.
+struct Seen {
+    group: *mut ring_group_t,
+    request: *mut ring_request_t,
+    statuses: Vec<i32>,
+}
+
+/// Calls back into the group and the request that are its user data, and keeps the statuses.
 unsafe extern "C" fn nosy(_: i32, _: *const c_char, user_data: *mut c_void) {
     // SAFETY: the test's own pair.
-    let (group, statuses) = unsafe { &mut *user_data.cast::<(*mut ring_group_t, Vec<i32>)>() };
+    let Seen { group, request, statuses } = unsafe { &mut *user_data.cast::<Seen>() };
     statuses.extend(entries(*group).iter().map(|(_, call)| call()));
+    statuses.extend(request_entries(*request).iter().map(|(_, call)| call()));
     // SAFETY: refused, both of them.
     unsafe {
         statuses.push(ring_set_log_callback(None, null_mut(), 0));
+        ring_request_destroy(*request);
         ring_group_destroy(*group);
     }
 }
@@ -213,18 +306,18 @@ unsafe extern "C" fn nosy(_: i32, _: *const c_char, user_data: *mut c_void) {
 #[test]
 fn a_callback_calls_no_group() {
     let group = group_of_one();
-    let mut seen: (*mut ring_group_t, Vec<i32>) = (group, Vec::new());
+    let mut seen = Seen { group, request: null_mut(), statuses: Vec::new() };
     // SAFETY: the callback is off before its data goes.
     unsafe {
+        assert_eq!(ring_barrier_async(group, &mut seen.request), 0);
         assert_eq!(ring_set_log_callback(Some(nosy), (&raw mut seen).cast(), 4), 0);
         crate::log::write(crate::log::Level::Error, "a line");
         assert_eq!(ring_set_log_callback(None, null_mut(), 0), 0);
+        assert_eq!(ring_request_wait(seen.request, 0), 0);
+        ring_request_destroy(seen.request);
         assert_eq!(ring_barrier(group), 0);
         ring_group_destroy(group);
     }
-    assert!(
-        seen.1.len() >= 21 && seen.1.iter().all(|status| *status == Status::InvalidState as i32),
-        "{:?}",
-        seen.1
-    );
+    let refused = seen.statuses.iter().filter(|status| **status == Status::InvalidState as i32).count();
+    assert!(refused >= 32 && refused == seen.statuses.len(), "{:?}", seen.statuses);
 }

@@ -34,7 +34,16 @@ pub struct Collective<'g, 'a> {
     timeout: Option<Duration>,
     machine: Box<Machine>,
     stage: Stage,
+    part: Part,
     watched: Watched<'g>,
+}
+
+/// What of a call its collective is: a split does something else between its two rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    FirstRound,
+    LastRound,
 }
 
 /// What runs now. Only an all-to-all has other stages than the last.
@@ -82,6 +91,17 @@ impl<'g, 'a> Collective<'g, 'a> {
         ticket: &Ticket,
         timeout: Option<Duration>,
     ) -> Result<Collective<'g, 'a>> {
+        Collective::begin_part(group, call, ticket, timeout, Part::Whole)
+    }
+
+    /// The same of a part of a call.
+    pub fn begin_part(
+        group: &'g Group,
+        call: Call<'a>,
+        ticket: &Ticket,
+        timeout: Option<Duration>,
+        part: Part,
+    ) -> Result<Collective<'g, 'a>> {
         let call = if group.is_wide() { call.widened() } else { call };
         let home = &group.collectives.home;
         let machine = home.take().ok_or_else(|| group.gone())?;
@@ -97,13 +117,16 @@ impl<'g, 'a> Collective<'g, 'a> {
         };
         let header = CallHeader { refused: ticket.refused(), ..call.header(ticket.number) };
         let watched = Watched { group, lanes: place.lanes, awaits: [false; 2] };
-        let mut collective = Collective { group, call, header, place, timeout, machine, stage, watched };
+        let mut collective =
+            Collective { group, call, header, place, timeout, machine, stage, part, watched };
         if let Err(refusal) = collective.lay() {
             home.put(collective.machine);
             ticket.refuse(refusal.status as i32);
             return Err(named(collective.call.kind, ticket.number, refusal));
         }
-        group.health.enter(collective.header);
+        if part != Part::LastRound {
+            group.health.enter(collective.header);
+        }
         Ok(collective)
     }
 
@@ -219,14 +242,19 @@ impl<'g, 'a> Collective<'g, 'a> {
     }
 
     fn end(self, result: std::result::Result<(), Fault>) -> Result<()> {
-        let Collective { group, header, place, timeout, machine, .. } = self;
+        let Collective { group, header, place, timeout, machine, part, .. } = self;
         let result = result.map_err(|fault| {
             let rank = |link| rank_of_link(place, link);
             group.fail(fault, &Running { header, message: None, timeout, rank: &rank })
         });
-        group.health.leave(result.is_ok());
+        let goes_on = part == Part::FirstRound && result.is_ok();
+        match goes_on {
+            // What goes over the lanes next is counted anew.
+            true => group.health.progress(wire::Traffic::default()),
+            false => group.health.leave(result.is_ok()),
+        }
         group.counters.moved(machine.engine.moved());
-        group.counters.succeeded(u64::from(result.is_ok()));
+        group.counters.succeeded(u64::from(result.is_ok() && !goes_on));
         group.collectives.home.put(machine);
         result
     }

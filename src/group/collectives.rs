@@ -1,6 +1,6 @@
 //! The calls that every rank makes in the same order.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::Group;
 use super::calls::Call;
@@ -59,7 +59,7 @@ impl Group {
     /// Runs a collective of several stages on the caller's thread.
     fn run_stages(&self, call: Call<'_>, ticket: Ticket) -> Result<()> {
         let mut driver = Driver::new(self).map_err(|error| self.host_refused("making a pipe", &error))?;
-        let (request, reply) = Request::new(self.generation);
+        let (request, reply) = Request::new(Weak::new(), self.generation);
         let (work, timeout) = (Work::Collective(call), self.timeout());
         driver.add(Pending { work, ticket, timeout, reply, entered: None });
         driver.run(&mut Waking::default());

@@ -223,8 +223,8 @@ impl<'a> Driver<'a> {
             });
             let waiting = waiting.into_iter().map(|pending| (pending.ticket, pending.reply, pending.entered));
             for (ticket, reply, entered) in running.into_iter().chain(waiting) {
-                drop(ticket);
                 reply.done(Err(error.clone()));
+                drop(ticket);
                 drop(entered);
             }
         }
@@ -322,10 +322,10 @@ fn operation<'a>(
     })
 }
 
-/// A call is over: the next one has its turn, and whoever waits for this one is told.
+/// A call is over: whoever waits for it is told, and the next one has its turn.
 fn release(group: &Group, ticket: Ticket, reply: Reply, entered: Option<Entered>, result: Result<()>) {
+    reply.done(result);
     drop(ticket);
     group.leave();
-    reply.done(result);
     drop(entered);
 }

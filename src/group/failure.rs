@@ -29,7 +29,7 @@ impl Group {
             Fault::Unreached { error, .. } => match self.health.settled() {
                 Some(first) => return first,
                 None if self.health.stop.is_raised() => return self.destroyed(call),
-                None if error.status == Status::ConnectFailed => return unreached(error, call),
+                None if error.status == Status::ConnectFailed => return unreached(peers.rank, error, call),
                 None => Error { text: told(error.status, &call.header, &error.text).text, ..error },
             },
             Fault::Stopped => return self.health.settled().unwrap_or_else(|| self.destroyed(call)),
@@ -100,19 +100,24 @@ impl Group {
 }
 
 /// A message whose link could not be made, in words that are the receiver's as well.
-fn unreached(error: Error, call: &Running<'_>) -> Error {
+fn unreached(rank: usize, error: Error, call: &Running<'_>) -> Error {
     match &call.message {
+        Some(message) if message.sends => {
+            let text = cant_reach(rank, message.peer as usize, &error.text);
+            let text = told(error.status, &call.header, &text).text;
+            Error { sequence: call.header.sequence, text, ..error }
+        }
         // The receiver has the sender's words.
-        Some(message) if !message.sends => error,
-        _ => Error {
-            sequence: call.header.sequence,
-            text: told(error.status, &call.header, &error.text).text,
-            ..error
-        },
+        _ => error,
     }
 }
 
-fn told(status: Status, call: &CallHeader, text: &str) -> Error {
+/// What stands between two ranks.
+pub(super) fn cant_reach(rank: usize, peer: usize, trouble: &str) -> String {
+    format!("rank {rank} can't reach rank {peer}: {trouble}")
+}
+
+pub(super) fn told(status: Status, call: &CallHeader, text: &str) -> Error {
     let text = format!("{call}, call {}: {text}", call.sequence);
     Error { sequence: call.sequence, ..Error::new(status, text) }
 }

@@ -1,6 +1,6 @@
 //! Sends and receives between two ranks, on links of their own beside the collectives.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::Group;
@@ -234,7 +234,7 @@ impl Group {
         };
         let halves = [(send, out), (recv, into)];
         let results = halves.map(|(half, ticket)| {
-            let (request, reply) = Request::new(self.generation);
+            let (request, reply) = Request::new(Weak::new(), self.generation);
             let work = Work::Message { message: half.message, sends: half.sends, is_request: false };
             driver.add(Pending { work, ticket, timeout: half.timeout, reply, entered: None });
             request
@@ -299,9 +299,10 @@ impl Group {
 
     /// The receiver waits as long as its own timeout for what the sender tries: it is to hear in time of a failure.
     fn dial_deadline(&self, timeout: Option<Duration>) -> Deadline {
-        let half = timeout.map(|timeout| timeout / 2);
-        let limit = self.connect_timeout.into_iter().chain(half).min();
-        Deadline::IfAlive(limit.and_then(|limit| Instant::now().checked_add(limit)))
+        let limit = self.connect_limit(timeout);
+        let health = self.health.clone();
+        let has_answered = move |rank, since| health.has_answered(rank, since);
+        Deadline::IfAlive(limit.and_then(|limit| Instant::now().checked_add(limit)), Box::new(has_answered))
     }
 
     fn both(&self, send: &Half<'_, '_>, out: &Ticket, recv: &Half<'_, '_>, into: &Ticket) -> Result<()> {

@@ -7,6 +7,7 @@ mod counts;
 mod delivery;
 mod driver;
 mod failure;
+mod family;
 mod machine;
 mod messages;
 mod operation;
@@ -14,6 +15,7 @@ mod pairs;
 mod planning;
 mod request;
 mod requests;
+mod split;
 mod stats;
 mod turns;
 
@@ -24,20 +26,20 @@ pub use request::Request;
 pub use stats::Stats;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::bootstrap::config::Config;
-use crate::bootstrap::{self, Door, Neighbour, Reach};
+use crate::bootstrap::{self, Neighbour, Reach};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::{Link, TcpLink, linger};
 use crate::log;
-use crate::sys::{PollEntry, fork};
-use crate::watcher::{self, Duties, Health, Peers, Signals};
+use crate::sys::fork;
+use crate::watcher::{Health, Peers, Signals, Watcher};
 
 use calls::{Entered, Running};
 use collectives::Collectives;
+use family::Doorkeeper;
 use messages::Messages;
 use requests::Requests;
 use stats::Counters;
@@ -61,8 +63,8 @@ pub struct Group {
     /// None in a group of one.
     reach: Option<Reach>,
     connect_timeout: Option<Duration>,
-    /// None in a group of one, and once destroyed.
-    watcher: Mutex<Option<JoinHandle<()>>>,
+    /// Of all groups of the family; None in a group of one.
+    watcher: Option<Arc<Watcher>>,
 }
 
 const NO_TIMEOUT: u64 = u64::MAX;
@@ -71,61 +73,57 @@ impl Group {
     /// Forms the ring that the configuration describes; blocks until it stands.
     pub fn create(config: &Config) -> Result<Arc<Group>> {
         let size = config.entries.len();
-        let mut peers = Peers { rank: config.rank, size, addresses: Vec::new() };
-        let mut lanes: Vec<Box<dyn Link>> = Vec::new();
-        let (mut controls, mut messages) = (Vec::new(), Messages::new(size));
-        let (mut door, mut reach) = (None, None);
+        let peers = Peers { rank: config.rank, size, addresses: Vec::new() };
         let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
-        if size > 1 {
-            let mut ring = bootstrap::form(config)?;
-            let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
-            peers.addresses = (0..size).map(|rank| left_of(rank).right_address).collect();
-            reach = Some(ring.door.reach(ring.group, peers.addresses.clone(), signals.bell()));
-            door = Some(ring.door);
-            // In a ring of two both lead to one rank: each sends on the edge to its right.
-            for (neighbour, is_right) in [(ring.right, true), (ring.left, false)] {
-                let Neighbour { rank, lanes: own, control, message_out, message_in, .. } = neighbour;
-                lanes.extend(own.into_iter().map(data_link));
-                controls.push(control);
-                let both = size > 2;
-                messages.add(
-                    rank,
-                    (both || is_right).then(|| data_link(message_out)),
-                    (both || !is_right).then(|| data_link(message_in)),
-                );
-            }
-            log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
+        let settings =
+            Settings { timeout: config.timeout, connect_timeout: config.connect_timeout, wide: config.wide };
+        let counters = Arc::default();
+        if size == 1 {
+            return Ok(Arc::new(Group::new(peers, Links::new(1), signals, settings, None, counters)?));
         }
-        let health = Health::new(peers, controls, signals);
+        let mut ring = bootstrap::form(config)?;
+        let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
+        let addresses: Vec<_> = (0..size).map(|rank| left_of(rank).right_address).collect();
+        let peers = Peers { addresses: addresses.clone(), ..peers };
+        let reach = ring.door.reach(ring.group, addresses, signals.bell());
+        let mut links = Links::new(size);
+        links.add_right(ring.right);
+        links.add_left(ring.left);
+        log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
+        let watcher = Watcher::new(signals.bell(), Box::new(Doorkeeper::new(ring.door, counters.clone())));
+        let family = Some((reach, watcher));
+        let group = Arc::new(Group::new(peers, links, signals, settings, family, counters)?);
+        group.start_watching()?;
+        Ok(group)
+    }
+
+    fn new(
+        peers: Peers,
+        links: Links,
+        signals: Signals,
+        settings: Settings,
+        family: Option<(Reach, Arc<Watcher>)>,
+        counters: Arc<Counters>,
+    ) -> Result<Group> {
+        let health = Health::new(peers, links.controls, signals);
         let health = health.map_err(|error| refused("watching a connection", &error))?;
-        let group = Arc::new(Group {
+        let (reach, watcher) = family.unzip();
+        let group = Group {
             generation: fork::generation(),
             timeout_ms: AtomicU64::new(NO_TIMEOUT),
             running: Arc::default(),
             health: Arc::new(health),
-            collectives: Collectives::new(lanes),
-            messages,
+            collectives: Collectives::new(links.lanes),
+            messages: links.messages,
             requests: Requests::default(),
-            counters: Arc::default(),
-            wide: config.wide,
+            counters,
+            wide: settings.wide,
             reach,
-            connect_timeout: config.connect_timeout,
-            watcher: Mutex::default(),
-        });
-        group.set_timeout(config.timeout);
-        if let Some(door) = door {
-            group.start_watcher(door)?;
-        }
+            connect_timeout: settings.connect_timeout,
+            watcher,
+        };
+        group.set_timeout(settings.timeout);
         Ok(group)
-    }
-
-    fn start_watcher(self: &Arc<Group>, door: Door) -> Result<()> {
-        let duties =
-            Watching { group: Arc::downgrade(self), door: Some(door), counters: self.counters.clone() };
-        let started = watcher::start(self.health.clone(), Box::new(duties));
-        let thread = started.map_err(|error| self.host_refused("starting a thread", &error))?;
-        *lock(&self.watcher) = Some(thread);
-        Ok(())
     }
 
     /// This rank.
@@ -161,6 +159,13 @@ impl Group {
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         let ms = timeout.map_or(NO_TIMEOUT, |timeout| timeout.as_millis() as u64);
         self.timeout_ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// How long links are tried whose making others wait for: they are to hear of a failure before their own
+    /// timeout is over.
+    fn connect_limit(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let half = timeout.map(|timeout| timeout / 2);
+        self.connect_timeout.into_iter().chain(half).min()
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -226,10 +231,10 @@ impl Group {
             let _ = requests.join();
         }
         self.health.close();
-        if let Some(watcher) = lock(&self.watcher).take() {
-            // A panic of the watcher has failed the group.
-            let _ = watcher.join();
+        if let Some(watcher) = &self.watcher {
+            watcher.leave(&self.health);
         }
+        self.reach.iter().for_each(Reach::close);
         let mut links = self.collectives.take_links();
         links.extend(self.messages.take_links());
         links.extend(self.health.take_controls().into_iter().map(|link| Box::new(link) as Box<dyn Link>));
@@ -245,33 +250,41 @@ impl Drop for Group {
     }
 }
 
-/// What the watcher does for the group.
-struct Watching {
-    group: Weak<Group>,
-    /// Closed when the group fails: its port is for the next run.
-    door: Option<Door>,
-    counters: Arc<Counters>,
+/// What a group is given by those who made it, and gives to the groups that are split from it.
+#[derive(Clone, Copy)]
+struct Settings {
+    timeout: Option<Duration>,
+    connect_timeout: Option<Duration>,
+    wide: bool,
 }
 
-impl Duties for Watching {
-    fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
-        self.door.as_ref()?.waits(entries)
+/// A ring's links in the order in which its parts want them.
+struct Links {
+    size: usize,
+    /// To the right, then to the left.
+    lanes: Vec<Box<dyn Link>>,
+    controls: Vec<TcpLink>,
+    messages: Messages,
+}
+
+impl Links {
+    fn new(size: usize) -> Links {
+        Links { size, lanes: Vec::new(), controls: Vec::new(), messages: Messages::new(size) }
     }
 
-    fn look(&mut self, now: Instant) -> Option<Error> {
-        let health = &self.group.upgrade()?.health;
-        let door = self.door.as_mut()?;
-        let error = door.progress(now, &|_, rank, since| health.has_answered(rank, since));
-        self.counters.set_strangers(door.strangers());
-        error
+    /// In a ring of two both sides lead to one rank: each sends on the edge to its right.
+    fn add_right(&mut self, right: Neighbour) {
+        let into = (self.size > 2).then(|| data_link(right.message_in));
+        self.messages.add(right.rank, Some(data_link(right.message_out)), into);
+        self.lanes.extend(right.lanes.into_iter().map(data_link));
+        self.controls.push(right.control);
     }
 
-    fn failed(&mut self) {
-        self.door = None;
-        if let Some(group) = self.group.upgrade() {
-            group.reach.iter().for_each(Reach::close);
-            group.close_idle_links();
-        }
+    fn add_left(&mut self, left: Neighbour) {
+        let out = (self.size > 2).then(|| data_link(left.message_out));
+        self.messages.add(left.rank, out, Some(data_link(left.message_in)));
+        self.lanes.extend(left.lanes.into_iter().map(data_link));
+        self.controls.push(left.control);
     }
 }
 

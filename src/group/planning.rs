@@ -17,7 +17,7 @@ pub fn plan_call(plan: &mut Plan, place: Place, call: &Call<'_>, pairs: &Pairs) 
     let root = call.root.unwrap_or(0);
     let algorithm = match call.kind {
         Kind::AllReduce | Kind::AllReduceCustom => plan.all_reduce(place, count, element),
-        Kind::AllGather => plan.all_gather(place, count, element),
+        Kind::AllGather | Kind::Split => plan.all_gather(place, count, element),
         Kind::AllGatherV => plan.all_gather_v(place, &call.recv_parts, element),
         Kind::ReduceScatter | Kind::ReduceScatterV | Kind::ReduceScatterVCustom => {
             plan.reduce_scatter(place, &call.send_parts, element)
@@ -30,7 +30,7 @@ pub fn plan_call(plan: &mut Plan, place: Place, call: &Call<'_>, pairs: &Pairs) 
             plan.all_to_all_direct(place, (&call.send_parts, &call.recv_parts), element)
         }
         Kind::AllToAll | Kind::AllToAllV => plan.all_to_all(place, count, element),
-        Kind::Barrier | Kind::Split | Kind::Message => plan.barrier(place),
+        Kind::Barrier | Kind::Message => plan.barrier(place),
     };
     leave_in_place(plan, call);
     algorithm

@@ -1,14 +1,16 @@
 //! A call that goes on without its caller, as the caller sees it.
 
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::lock;
+use super::{Group, lock};
 use crate::error::{Error, Result, Status};
 use crate::sys::fork;
 
-/// An operation that runs, or that has ended. It knows nothing of its group and may outlive it.
+/// An operation that runs, or that has ended. It may outlive its group.
 pub struct Request {
+    /// Of a group that is still there.
+    group: Weak<Group>,
     /// Of the process that made it: a forked child has another.
     generation: u32,
     result: OnceLock<Result<()>>,
@@ -21,10 +23,10 @@ pub struct Request {
 pub struct Reply(Arc<Request>);
 
 impl Request {
-    /// One that runs.
-    pub fn new(generation: u32) -> (Arc<Request>, Reply) {
+    /// One that runs in a group of this process's generation.
+    pub fn new(group: Weak<Group>, generation: u32) -> (Arc<Request>, Reply) {
         let (result, waiting, done) = (OnceLock::new(), Mutex::default(), Condvar::new());
-        let request = Arc::new(Request { generation, result, waiting, done });
+        let request = Arc::new(Request { group, generation, result, waiting, done });
         (request.clone(), Reply(request))
     }
 
@@ -35,6 +37,12 @@ impl Request {
         }
         let text = "the request belongs to the process that made it, and this is a forked child";
         Err(Error::new(Status::InvalidState, text))
+    }
+
+    /// Fails its group after a fault of the library's own.
+    pub fn fail_internally(&self, text: &str) -> Error {
+        let own = || Error::new(Status::Internal, text);
+        self.group.upgrade().map_or_else(own, |group| group.fail_internally(text))
     }
 
     /// Whether the operation has ended.
@@ -99,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_request_is_waited_for_again_and_again() {
-        let (request, reply) = Request::new(fork::generation());
+        let (request, reply) = Request::new(Weak::new(), fork::generation());
         assert_eq!((request.result(), request.wait(Some(Duration::ZERO))), (None, None));
         let start = Instant::now();
         assert_eq!(request.wait(Some(Duration::from_millis(20))), None);
@@ -119,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_reply_that_is_lost_is_a_failure() {
-        let (request, reply) = Request::new(fork::generation() + 1);
+        let (request, reply) = Request::new(Weak::new(), fork::generation() + 1);
         drop(reply);
         assert_eq!(request.wait(None).unwrap().unwrap_err().status, Status::Internal);
         assert_eq!(request.check_usable().unwrap_err().status, Status::InvalidState);

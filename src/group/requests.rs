@@ -67,12 +67,12 @@ impl Group {
     }
 
     /// A group of one needs no thread.
-    fn at_once(&self, call: &Call<'_>) -> Arc<Request> {
+    fn at_once(self: &Arc<Group>, call: &Call<'_>) -> Arc<Request> {
         let ticket = self.collectives.turns.ticket();
         ticket.wait();
         alone(call);
         self.counters.succeeded(1);
-        let (request, reply) = Request::new(self.generation);
+        let (request, reply) = Request::new(Arc::downgrade(self), self.generation);
         reply.done(Ok(()));
         request
     }
@@ -81,7 +81,7 @@ impl Group {
         let inbox = self.requests.inbox(self);
         let inbox = inbox.map_err(|error| self.host_refused("starting a thread", &error))?;
         let entered = Some(self.running.enter()?);
-        let (request, reply) = Request::new(self.generation);
+        let (request, reply) = Request::new(Arc::downgrade(self), self.generation);
         // Within the lock, so that calls come to the thread in the order of their numbers.
         let mut state = lock(&inbox.state);
         let ticket = turns.ticket();

@@ -14,8 +14,8 @@ use super::verdict::{Jury, Verdict};
 use crate::error::{Error, Status, os_words};
 use crate::link::{Arrival, TcpLink};
 use crate::log;
-use crate::sys::{Interest, PollEntry, Stop, Wake};
-use crate::wire::{CallHeader, Message, Traffic, Unreached};
+use crate::sys::{PollEntry, Stop, Wake};
+use crate::wire::{CallHeader, Message, Traffic};
 
 /// A rank waits this long for a record that comes before the one it has: two ranks that see one
 /// failure, or two failures of one moment, then end in one cause.
@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_millis(250);
 /// A dead process's sockets are closed one after the other: its control link's end follows a data
 /// link's within this time, a packet of it lost and sent again (200 ms on Linux) included, or the
 /// process is alive.
-const SETTLES: Duration = Duration::from_millis(500);
+pub(super) const SETTLES: Duration = Duration::from_millis(500);
 
 /// At a deadline the roll is waited for no longer, even where rounds are called faster than they can be
 /// answered: a call may outlast its deadline by a second.
@@ -57,9 +57,14 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Neither has been given.
+    /// Of a family's first group.
     pub fn new() -> io::Result<Signals> {
         Ok(Signals { stop: Stop::new()?, bell: Arc::new(Wake::new()?) })
+    }
+
+    /// Of a group whose watcher is there.
+    pub fn with_bell(bell: Arc<Wake>) -> io::Result<Signals> {
+        Ok(Signals { stop: Stop::new()?, bell })
     }
 
     /// What wakes the watcher.
@@ -68,12 +73,12 @@ impl Signals {
     }
 }
 
-struct State {
-    spread: Spread,
+pub(super) struct State {
+    pub spread: Spread,
     links: [Option<Control>; 2],
     /// Messages whose links are to come.
-    expected: Vec<(Message, Weak<Arrival>)>,
-    failing_since: Option<Instant>,
+    pub expected: Vec<(Message, Weak<Arrival>)>,
+    pub failing_since: Option<Instant>,
     closing: bool,
 }
 
@@ -123,12 +128,12 @@ impl Health {
         self.settled.get()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something with what is known, and sends what came of it.
-    fn act<T>(&self, act: impl FnOnce(&mut Spread) -> T) -> T {
+    pub(super) fn act<T>(&self, act: impl FnOnce(&mut Spread) -> T) -> T {
         let mut state = self.state();
         let done = act(&mut state.spread);
         self.publish(&mut state);
@@ -174,7 +179,7 @@ impl Health {
         }
     }
 
-    fn read(&self, state: &mut State) {
+    pub(super) fn read(&self, state: &mut State) {
         let State { spread, links, expected, .. } = state;
         for side in Side::BOTH {
             let Some(link) = &mut links[side as usize] else { continue };
@@ -241,7 +246,11 @@ impl Health {
         self.settled.get().cloned()
     }
 
-    fn wait<'s>(&'s self, state: MutexGuard<'s, State>, at_most: Duration) -> MutexGuard<'s, State> {
+    pub(super) fn wait<'s>(
+        &'s self,
+        state: MutexGuard<'s, State>,
+        at_most: Duration,
+    ) -> MutexGuard<'s, State> {
         self.changed.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -334,59 +343,6 @@ impl Health {
     /// The running collective has ended.
     pub fn leave(&self, succeeded: bool) {
         self.state().spread.leave(succeeded);
-    }
-
-    /// A message begins.
-    pub fn begin(&self, message: Message) {
-        self.act(|spread| spread.begin(message));
-    }
-
-    /// A message has ended.
-    pub fn end(&self, message: &Message) {
-        let mut state = self.state();
-        state.spread.end(message);
-        state.expected.retain(|(expected, _)| expected != message);
-    }
-
-    /// A message that has begun waits for its link, which may never come.
-    pub fn expect(&self, message: Message, arrival: &Arc<Arrival>) {
-        let mut state = self.state();
-        match state.spread.no_link(&message) {
-            Some(error) => arrival.fail(error),
-            None => state.expected.push((message, Arc::downgrade(arrival))),
-        }
-    }
-
-    /// Tells the receiver of a message of this rank's that it could not be sent.
-    pub fn tell_unreached(&self, message: &Message, error: &Error) {
-        let word = Unreached {
-            from: self.peers.rank as u32,
-            to: message.peer,
-            number: message.header.sequence,
-            os_error: error.os_error,
-            text: error.text.clone(),
-        };
-        self.act(|spread| spread.not_sent(word));
-    }
-
-    /// The sender's word that a message never comes, if it has been heard.
-    pub fn never_comes(&self, message: &Message) -> Option<Error> {
-        self.state().spread.never_comes(message)
-    }
-
-    /// The same, waited for: something else has come in the message's place.
-    pub fn await_never_comes(&self, message: &Message) -> Option<Error> {
-        let deadline = Instant::now() + SETTLES;
-        let mut state = self.state();
-        loop {
-            self.read(&mut state);
-            let word = state.spread.never_comes(message);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if word.is_some() || left.is_zero() || state.failing_since.is_some() || self.stop.is_raised() {
-                return word;
-            }
-            state = self.wait(state, left);
-        }
     }
 
     /// Asks every rank what it does, unless they were asked just now.
@@ -482,14 +438,8 @@ impl Health {
     /// What the watcher polls, and until when at most.
     pub fn waits(&self, entries: &mut Vec<PollEntry>) -> Option<Instant> {
         let mut state = self.state();
-        entries.push(PollEntry::new(self.bell.descriptor(), Interest { read: true, write: false }));
         entries.extend(state.links.iter().flatten().filter_map(Control::waits));
         self.settle(&mut state)
-    }
-
-    /// The watcher has woken: what rang so far is heard.
-    pub fn clear_bell(&self) {
-        self.bell.clear();
     }
 
     /// The latest round of the roll.

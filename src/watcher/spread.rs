@@ -11,7 +11,7 @@ use super::roll::Roll;
 use super::unreached::NotSent;
 use super::verdict::Jury;
 use crate::error::{Error, Status, os_words};
-use crate::wire::{CallHeader, Frame, Message, Presence, Traffic, Unreached};
+use crate::wire::{CallHeader, EVERYBODY, Frame, Kind, Message, Presence, Traffic, Unreached};
 
 /// One rank's part in spreading the news.
 pub struct Spread {
@@ -126,7 +126,8 @@ impl Spread {
             }
             Frame::Unreached(word) => {
                 let size = self.peers.size as u32;
-                if word.from < size && word.to < size && self.not_sent.hear(word, ours) {
+                let is_known = word.from < size && (word.to < size || word.to == EVERYBODY);
+                if is_known && self.not_sent.hear(word, ours) {
                     self.pass_on(&frame, Some(side));
                 }
             }
@@ -229,25 +230,23 @@ impl Spread {
         }
     }
 
-    /// A message from this rank could not be sent.
+    /// A message from this rank could not be sent, or a split not made.
     pub fn not_sent(&mut self, word: Unreached) {
         self.not_sent.hear(&word, self.peers.rank as u32);
         self.pass_on(&Frame::Unreached(word), None);
     }
 
-    /// Why a message from this rank's peer never comes, by the sender's word.
+    /// Why a message to this rank, or a link of a split, never comes, by the word of who should have made it.
     pub fn never_comes(&mut self, message: &Message) -> Option<Error> {
-        if message.sends {
-            return None;
-        }
-        let word = self.not_sent.find(message.peer, message.header.sequence)?;
-        let failed = Error::new(Status::ConnectFailed, word.text).at_rank(self.peers.rank);
-        Some(Error {
-            os_error: word.os_error,
-            sequence: word.number,
-            detected_by: Some(message.peer as usize),
-            ..failed
-        })
+        let number = message.header.sequence;
+        let word = match message.header.kind {
+            Kind::Split => self.not_sent.find_split(number)?.clone(),
+            _ if message.sends => return None,
+            _ => self.not_sent.find(message.peer, number)?,
+        };
+        let failed = Error::new(Status::ConnectFailed, word.text);
+        let detected_by = Some(word.from as usize);
+        Some(Error { os_error: word.os_error, sequence: number, detected_by, ..failed })
     }
 
     /// Why the link of a message will not come to stand: its sender's word, or its peer's goodbye.

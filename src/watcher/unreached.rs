@@ -1,9 +1,9 @@
-//! Messages that could not be sent, since no link to their receiver could be made: what is passed on of them,
-//! and what the receiver keeps until it asks for them.
+//! Messages and splits for which no link could be made: what is passed on of them, and what is kept until somebody
+//! asks for it.
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::wire::Unreached;
+use crate::wire::{EVERYBODY, Unreached};
 
 /// What a rank knows of them.
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub struct NotSent {
     heard: HashMap<(u32, u32), u64>,
     /// Those to this rank, by sender, in order.
     kept: HashMap<u32, VecDeque<Run>>,
+    /// What was heard first of the latest split that failed.
+    split: Option<Unreached>,
 }
 
 /// Messages one after the other that failed for one reason, so that a sender that tries for hours costs nothing.
@@ -29,6 +31,9 @@ impl NotSent {
             return false;
         }
         *heard = word.number;
+        if word.to == EVERYBODY && self.split.as_ref().is_none_or(|split| split.number < word.number) {
+            self.split = Some(word.clone());
+        }
         if word.to == rank {
             let runs = self.kept.entry(word.from).or_default();
             match runs.back_mut() {
@@ -37,6 +42,11 @@ impl NotSent {
             }
         }
         true
+    }
+
+    /// Why the split of this number can't be made.
+    pub fn find_split(&self, number: u64) -> Option<&Unreached> {
+        self.split.as_ref().filter(|split| split.number == number)
     }
 
     /// Why the message of this number never comes; forgets what was said of those before.
@@ -74,5 +84,9 @@ mod tests {
         assert_eq!(known.find(4, 6), Some(word(1, 6, "silent")));
         assert_eq!((known.find(4, 7), known.find(2, 1)), (None, None));
         assert!(known.kept[&4].is_empty());
+        assert!(known.hear(&word(EVERYBODY, 9, "refused"), 1));
+        let later = Unreached { from: 3, ..word(EVERYBODY, 9, "later") };
+        assert!(known.hear(&later, 1) && !known.hear(&later, 1));
+        assert_eq!((known.find_split(9), known.find_split(8)), (Some(&word(EVERYBODY, 9, "refused")), None));
     }
 }

@@ -84,8 +84,7 @@ impl Jury<'_> {
     /// A rank that waits for a message from, or to, one that waits for it in this collective.
     fn crossed(&self, call: &CallHeader) -> Option<Verdict> {
         let late = (0..self.size()).filter_map(|rank| Some((rank, self.late(rank, call)?)));
-        let mut waits =
-            late.flat_map(|(rank, late)| late.messages.iter().map(move |message| (rank, message)));
+        let mut waits = late.flat_map(|(rank, late)| blocked_in(late).map(move |message| (rank, message)));
         let (rank, message, peer) = waits.find_map(|(rank, message)| {
             let peer = message.peer as usize;
             let theirs = self.answers.get(peer)?.as_ref()?.call.as_ref()?.0;
@@ -160,7 +159,7 @@ impl Jury<'_> {
             return format!("{name} has destroyed its group after call {last}");
         }
         let Some(presence) = &self.answers[rank] else { return format!("{name} does not answer") };
-        match (&presence.call, presence.messages.first()) {
+        match (&presence.call, blocked_in(presence).next()) {
             (Some((header, _)), _) => format!("{name} waits in {header}, call {}", header.sequence),
             (None, Some(message)) => {
                 let way = if message.sends { "to" } else { "from" };
@@ -195,11 +194,11 @@ impl Jury<'_> {
                 return Verdict { differs: false, rank: None, text };
             }
             // A message back to this rank may be done, and wait for the other half of a send_recv.
-            match presence.messages.iter().find(|m| !back(m)) {
+            match blocked_in(presence).find(|m| !back(m)) {
                 // What is not told of may be this message.
                 _ if presence.has_more => break,
                 Some(next) => (rank, message) = (peer, *next),
-                None if presence.messages.is_empty() => {
+                None if blocked_in(presence).next().is_none() => {
                     return Verdict::of(
                         &[peer],
                         format!("{}; it has not come to this message", self.told(peer)),
@@ -210,6 +209,11 @@ impl Jury<'_> {
         }
         self.nobody()
     }
+}
+
+/// The messages that a rank waits in. Requests go on beside what it does, and hold it up nowhere.
+fn blocked_in(presence: &Presence) -> impl Iterator<Item = &Message> {
+    presence.messages.iter().filter(|message| !message.is_request)
 }
 
 /// `rank 1`, `ranks 1 and 3`, `ranks 1, 2 and 3`
@@ -373,6 +377,22 @@ mod tests {
                 "rank 1 waits in message(5) from rank 0 as message 3; rank 0 called barrier() as call 17"
             );
         }
+    }
+
+    #[test]
+    fn a_request_holds_up_nobody_but_its_message() {
+        let request = |peer, sends| Message { is_request: true, ..message(peer, sends) };
+        let with =
+            |last, peer, sends| Presence { messages: vec![request(peer, sends)], ..idle(last).unwrap() };
+        // Rank 1, whose request waits for rank 0, has not come to the collective.
+        let verdict = jury(2, &[inside(17), Some(with(16, 0, false)), inside(17)]).on_collective(&call(17));
+        assert!(!verdict.differs && verdict.rank == Some(1));
+        assert_eq!(verdict.text, "rank 1 has made no call since call 16; it has not made call 17");
+        // Rank 1's request waits for rank 2: it could come to this message all the same.
+        let on = |answers: &[Option<Presence>]| jury(0, answers).on_message(&message(1, false)).rank;
+        assert_eq!(on(&[sending(4, 1, false), Some(with(4, 2, false)), idle(4)]), Some(1));
+        // The message itself is a request there.
+        assert_eq!(on(&[sending(4, 1, false), Some(with(4, 0, true)), idle(4)]), None);
     }
 
     #[test]

@@ -33,18 +33,22 @@ pub enum Frame {
     Known(Member),
     /// While the ring forms: the rank knows all others, whose nonces make this group id.
     Confirmed { rank: u32, group: [u8; 16] },
-    /// The sender of this message could not make its link, and why.
+    /// A rank could not make a link that others wait for, and why.
     Unreached(Unreached),
     /// Between rank 0 and those who come to its rendezvous.
     Meeting(Meeting),
 }
 
-/// A message that its sender could not send, since no link to the receiver could be made.
+/// In place of a receiver: every rank.
+pub const EVERYBODY: u32 = u32::MAX;
+
+/// A message that its sender could not send, since no link to the receiver could be made; or, to everybody, a split
+/// for which the sender could not make a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreached {
     pub from: u32,
     pub to: u32,
-    /// The message's number in its pair.
+    /// The message's number in its pair, or the split's.
     pub number: u64,
     pub os_error: i32,
     pub text: String,

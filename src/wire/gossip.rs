@@ -60,9 +60,18 @@ pub(super) fn decode_address(bytes: &[u8]) -> Option<Option<SocketAddr>> {
 /// The id of the group that these processes make: FNV-1a of 128 bits over their nonces in the order
 /// of ranks. The nonces are random, so that nothing better than even spreading is asked of it.
 pub fn group_id<'n>(nonces: impl Iterator<Item = &'n [u8; 16]>) -> [u8; 16] {
+    fnv(nonces.flatten().copied())
+}
+
+/// The id of the group that the ranks of `parent` with this color make in the split of this number.
+pub fn child_id(parent: &[u8; 16], split: u64, color: i32) -> [u8; 16] {
+    fnv(parent.iter().copied().chain(split.to_le_bytes()).chain(color.to_le_bytes()))
+}
+
+fn fnv(bytes: impl Iterator<Item = u8>) -> [u8; 16] {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = (1 << 88) + 0x13b;
-    let hash = nonces.flatten().fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
+    let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
     hash.to_le_bytes()
 }
 
@@ -103,6 +112,8 @@ mod tests {
         assert_eq!(u128::from_le_bytes(group_id([].iter())), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
         let (a, b) = ([1; 16], [2; 16]);
         assert_ne!(group_id([a, b].iter()), group_id([b, a].iter()));
+        let ids = [child_id(&a, 1, 0), child_id(&a, 1, 1), child_id(&a, 2, 0), child_id(&b, 1, 0), a, b];
+        assert!((0..6).all(|i| (0..i).all(|j| ids[i] != ids[j])));
     }
 
     #[test]

@@ -52,13 +52,22 @@ pub fn meet(config: &Config, claims: &Claims, deadline: Option<Instant>) -> Resu
     }
 }
 
+/// Most often this is what a wrong rendezvous looks like.
+fn misplaced(error: Error) -> Error {
+    if error.os_error != libc::EADDRNOTAVAIL {
+        return error;
+    }
+    let text = format!("{} (a rendezvous is an address of rank 0's own host)", error.text);
+    Error { text, ..error }
+}
+
 impl Host<'_> {
     /// Where all ranks are for rank 0, once all have been told.
     fn run(&mut self) -> Result<Vec<Place>> {
         let mut places: Option<Vec<Place>> = None;
         loop {
             let now = Instant::now();
-            self.listening.progress(self.claims, now)?;
+            self.listening.progress(self.claims, now).map_err(misplaced)?;
             if self.listening.is_listening() {
                 self.listens_since.get_or_insert(now);
             }
