@@ -27,7 +27,7 @@ pub fn plan_call(plan: &mut Plan, place: Place, call: &Call<'_>, pairs: &Pairs) 
         Kind::Gather => plan.gather(place, root, count, element),
         Kind::Scatter => plan.scatter(place, root, count, element),
         Kind::AllToAll | Kind::AllToAllV if call.goes_direct(place.size, pairs) => {
-            plan.all_to_all_direct(place, &call.send_parts, &call.recv_parts)
+            plan.all_to_all_direct(place, (&call.send_parts, &call.recv_parts), element)
         }
         Kind::AllToAll | Kind::AllToAllV => plan.all_to_all(place, count, element),
         Kind::Barrier | Kind::Message => plan.barrier(place),
