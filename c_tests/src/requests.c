@@ -267,6 +267,9 @@ static void refused(ring_group_t *group) {
   OK(ring_request_wait(request, RING_TIMEOUT_INFINITE));
   EXPECT(RING_STATUS_INVALID_ARGUMENT, ring_request_test(request, NULL));
   ring_request_destroy(request);
+  /* A failure may reach ranks that are still in the call before it. */
+  for (int from = 1; rank == 0 && from < size; from++) OK(ring_recv(group, &sum, 1, RING_DTYPE_INT32, from));
+  if (rank > 0) OK(ring_send(group, &one, 1, RING_DTYPE_INT32, 0));
   if (rank == 0) EXPECT(RING_STATUS_INVALID_ARGUMENT, ring_barrier_async(group, NULL));
   OK(ring_barrier_async(group, &request));
   EXPECT(RING_STATUS_MISMATCH, ring_request_wait(request, RING_TIMEOUT_INFINITE));
