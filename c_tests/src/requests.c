@@ -318,9 +318,11 @@ static void outlive(int rank, const char *hosts, int *left) {
       count++;
     }
   }
-  while (rank > 0 && !__atomic_load_n(left, __ATOMIC_ACQUIRE)) usleep(1000);
+  /* Rank 0 leaves when all have started theirs, and the others follow. */
+  __atomic_fetch_add(left, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(left, __ATOMIC_SEQ_CST) < (rank == 0 ? size : size + 1)) usleep(1000);
   ring_group_destroy(group);
-  __atomic_store_n(left, 1, __ATOMIC_RELEASE);
+  if (rank == 0) __atomic_fetch_add(left, 1, __ATOMIC_SEQ_CST);
   for (int i = 0; i < count; i++) {
     free(buffers[i]);
     OK(ring_request_test(unfinished[i], &done));

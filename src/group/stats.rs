@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::Group;
+use crate::sys::ticks;
 use crate::watcher::Side;
 
 /// What has been counted so far.
@@ -24,14 +25,35 @@ pub struct Stats {
 }
 
 /// The numbers of a group, which any thread adds to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
+    /// When the group was made, by the clock and in ticks: what a tick lasts is known once it is asked for.
+    since: (Instant, u64),
     operations: AtomicU64,
     bytes_sent: AtomicU64,
     bytes_received: AtomicU64,
+    /// In ticks: a small call may not read a clock.
+    busy: AtomicU64,
+    /// What was told of it last, in nanoseconds: it never shrinks.
     busy_ns: AtomicU64,
     wait_ns: [AtomicU64; 2],
     strangers: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        let zero = AtomicU64::default;
+        Counters {
+            since: (Instant::now(), ticks()),
+            operations: zero(),
+            bytes_sent: zero(),
+            bytes_received: zero(),
+            busy: zero(),
+            busy_ns: zero(),
+            wait_ns: [zero(), zero()],
+            strangers: zero(),
+        }
+    }
 }
 
 impl Counters {
@@ -48,7 +70,15 @@ impl Counters {
 
     /// A call begins; it ends when this is dropped.
     pub fn busy(&self) -> Busy<'_> {
-        Busy { counters: self, since: Instant::now() }
+        Busy { counters: self, since: ticks() }
+    }
+
+    fn busy_ns(&self) -> u64 {
+        let (start, first) = self.since;
+        let (time, passed) = (start.elapsed().as_nanos(), ticks().saturating_sub(first));
+        let busy = u128::from(self.busy.load(Relaxed)) * time / u128::from(passed.max(1));
+        let busy = u64::try_from(busy).unwrap_or(u64::MAX);
+        busy.max(self.busy_ns.fetch_max(busy, Relaxed))
     }
 
     /// An operation was asleep for so long and waited to send to, or to receive from, these neighbours. What
@@ -70,27 +100,27 @@ impl Counters {
 /// A call under way.
 pub struct Busy<'c> {
     counters: &'c Counters,
-    since: Instant,
+    since: u64,
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.counters.busy_ns.fetch_add(self.since.elapsed().as_nanos() as u64, Relaxed);
+        self.counters.busy.fetch_add(ticks().saturating_sub(self.since), Relaxed);
     }
 }
 
 impl Group {
     /// What has been counted so far. Waits for nothing.
     pub fn stats(&self) -> Stats {
-        let Counters { operations, bytes_sent, bytes_received, busy_ns, wait_ns, strangers } =
-            &*self.counters;
+        let counters = &*self.counters;
+        let of = |number: &AtomicU64| number.load(Relaxed);
         Stats {
-            operations: operations.load(Relaxed),
-            bytes_sent: bytes_sent.load(Relaxed),
-            bytes_received: bytes_received.load(Relaxed),
-            busy_ns: busy_ns.load(Relaxed),
-            wait_ns: [wait_ns[0].load(Relaxed), wait_ns[1].load(Relaxed)],
-            strangers_refused: strangers.load(Relaxed),
+            operations: of(&counters.operations),
+            bytes_sent: of(&counters.bytes_sent),
+            bytes_received: of(&counters.bytes_received),
+            busy_ns: counters.busy_ns(),
+            wait_ns: [of(&counters.wait_ns[0]), of(&counters.wait_ns[1])],
+            strangers_refused: of(&counters.strangers),
         }
     }
 }

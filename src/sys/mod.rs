@@ -7,6 +7,7 @@
 //! - [`control_congestion`]: how a connection reacts to what it takes for a full network
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
 //! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
+//! - [`ticks`]: a counter to measure short times by
 //! - [`interface_index`], [`interface_name`], [`boot_id`], [`random`], [`yield_core`]
 #![allow(unsafe_code)]
 
@@ -14,11 +15,13 @@ pub mod fork;
 mod socket;
 mod stop;
 mod thread;
+mod ticks;
 mod wake;
 
 pub use socket::{Interest, PollEntry, control_congestion, keep_alive, poll, quiet, receive, send};
 pub use stop::Stop;
 pub use thread::{spawn, spawn_scoped, yield_core};
+pub use ticks::ticks;
 pub use wake::Wake;
 
 use std::ffi::CString;
