@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::Group;
-use crate::sys;
+use crate::sys::ticks;
 use crate::watcher::Side;
 
 /// What has been counted so far.
@@ -27,26 +27,31 @@ pub struct Stats {
 /// The numbers of a group, which any thread adds to.
 #[derive(Debug)]
 pub struct Counters {
-    /// When the counting began, by the clock and in ticks: what a tick is.
-    began: (Instant, u64),
+    /// When the group was made, by the clock and in ticks: what a tick lasts is known once it is asked for.
+    since: (Instant, u64),
     operations: AtomicU64,
     bytes_sent: AtomicU64,
     bytes_received: AtomicU64,
-    busy_ticks: AtomicU64,
+    /// In ticks: a small call may not read a clock.
+    busy: AtomicU64,
+    /// What was told of it last, in nanoseconds: it never shrinks.
+    busy_ns: AtomicU64,
     wait_ns: [AtomicU64; 2],
     strangers: AtomicU64,
 }
 
 impl Default for Counters {
     fn default() -> Counters {
+        let zero = AtomicU64::default;
         Counters {
-            began: (Instant::now(), sys::ticks()),
-            operations: AtomicU64::new(0),
-            bytes_sent: AtomicU64::new(0),
-            bytes_received: AtomicU64::new(0),
-            busy_ticks: AtomicU64::new(0),
-            wait_ns: Default::default(),
-            strangers: AtomicU64::new(0),
+            since: (Instant::now(), ticks()),
+            operations: zero(),
+            bytes_sent: zero(),
+            bytes_received: zero(),
+            busy: zero(),
+            busy_ns: zero(),
+            wait_ns: [zero(), zero()],
+            strangers: zero(),
         }
     }
 }
@@ -63,15 +68,17 @@ impl Counters {
         self.bytes_received.fetch_add(received, Relaxed);
     }
 
-    /// A call begins; it ends when this is dropped. Small calls have no time to read the clock.
+    /// A call begins; it ends when this is dropped.
     pub fn busy(&self) -> Busy<'_> {
-        Busy { counters: self, since: sys::ticks() }
+        Busy { counters: self, since: ticks() }
     }
 
     fn busy_ns(&self) -> u64 {
-        let (clock, ticks) = (self.began.0.elapsed().as_nanos(), sys::ticks().saturating_sub(self.began.1));
-        let busy = u128::from(self.busy_ticks.load(Relaxed));
-        busy.saturating_mul(clock).checked_div(ticks.into()).unwrap_or(0) as u64
+        let (start, first) = self.since;
+        let (time, passed) = (start.elapsed().as_nanos(), ticks().saturating_sub(first));
+        let busy = u128::from(self.busy.load(Relaxed)) * time / u128::from(passed.max(1));
+        let busy = u64::try_from(busy).unwrap_or(u64::MAX);
+        busy.max(self.busy_ns.fetch_max(busy, Relaxed))
     }
 
     /// An operation was asleep for so long and waited to send to, or to receive from, these neighbours. What
@@ -98,22 +105,22 @@ pub struct Busy<'c> {
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        let ticks = sys::ticks().saturating_sub(self.since);
-        self.counters.busy_ticks.fetch_add(ticks, Relaxed);
+        self.counters.busy.fetch_add(ticks().saturating_sub(self.since), Relaxed);
     }
 }
 
 impl Group {
     /// What has been counted so far. Waits for nothing.
     pub fn stats(&self) -> Stats {
-        let Counters { operations, bytes_sent, bytes_received, wait_ns, strangers, .. } = &*self.counters;
+        let counters = &*self.counters;
+        let of = |number: &AtomicU64| number.load(Relaxed);
         Stats {
-            operations: operations.load(Relaxed),
-            bytes_sent: bytes_sent.load(Relaxed),
-            bytes_received: bytes_received.load(Relaxed),
-            busy_ns: self.counters.busy_ns(),
-            wait_ns: [wait_ns[0].load(Relaxed), wait_ns[1].load(Relaxed)],
-            strangers_refused: strangers.load(Relaxed),
+            operations: of(&counters.operations),
+            bytes_sent: of(&counters.bytes_sent),
+            bytes_received: of(&counters.bytes_received),
+            busy_ns: counters.busy_ns(),
+            wait_ns: [of(&counters.wait_ns[0]), of(&counters.wait_ns[1])],
+            strangers_refused: of(&counters.strangers),
         }
     }
 }

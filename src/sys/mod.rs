@@ -7,7 +7,7 @@
 //! - [`control_congestion`]: how a connection reacts to what it takes for a full network
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
 //! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
-//! - [`ticks`]: a count of time that is cheaper than the clock
+//! - [`ticks`]: a counter to measure short times by
 //! - [`interface_index`], [`interface_name`], [`boot_id`], [`random`], [`yield_core`]
 #![allow(unsafe_code)]
 
