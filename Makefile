@@ -105,7 +105,7 @@ bench-peers: tools
 
 bench-collectives: tools
 	@sh tools/deps.sh collectives
-	@sh benches/collectives/bench.sh $(COLLECTIVES_FLAGS)
+	@sh benches/collectives/bench.sh --markdown benches/results/collectives.md $(COLLECTIVES_FLAGS)
 
 bench-kernels: build-deps
 	@cargo bench --quiet --locked --bench kernels

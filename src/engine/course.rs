@@ -72,6 +72,35 @@ pub struct Course {
     moved: (u64, u64),
     /// Elements that must have been received before anything is sent.
     hold: usize,
+    /// The pass may end before its header has come: see [`Owed`].
+    owes: bool,
+}
+
+/// Headers of calls that have ended on this rank without them, by link, in the order in which they come. A rank
+/// that needs nothing of a neighbour doesn't wait for it; the next call that hears from it compares first.
+#[derive(Default)]
+pub struct Owed(Vec<(usize, CallHeader)>);
+
+/// A rank is at most so many calls ahead of a neighbour. It is as many writes as a neighbour finds waiting when it
+/// comes back from a pause of 100 us, and less than any buffer of a link.
+const MOST_OWED: usize = 16;
+
+impl Owed {
+    fn has_room(&self, link: usize) -> bool {
+        self.0.iter().filter(|(other, _)| *other == link).count() < MOST_OWED
+    }
+
+    /// Compares what has come of them with what was called; whether none is left.
+    fn settle(&mut self, links: &mut Links, link: usize) -> Result<bool, Fault> {
+        while let Some(at) = self.0.iter().position(|(other, _)| *other == link) {
+            let ours = self.0[at].1;
+            if !takes_header(links, link, ours)? {
+                return Ok(false);
+            }
+            self.0.remove(at);
+        }
+        Ok(true)
+    }
 }
 
 impl Course {
@@ -87,6 +116,29 @@ impl Course {
             receipts: Cursor::new(&pass.receipts),
             moved: (0, 0),
             hold: pass.hold,
+            owes: route.may_owe,
+        }
+    }
+
+    /// Whether the pass receives any data.
+    pub fn receives(&self) -> bool {
+        !self.receipts.is_done()
+    }
+
+    /// Whether it may end before its header has come.
+    pub fn may_owe(&self) -> bool {
+        self.owes
+    }
+
+    /// It does wait for its header if it or another pass needs to know that it is accepted.
+    pub fn settle_owing(&mut self, is_needed: bool, owed: &Owed) {
+        self.owes &= !is_needed && self.into.is_some_and(|link| owed.has_room(link));
+    }
+
+    /// The call has ended well: leaves a header that has not come to the next one.
+    pub fn leave_owed(&self, owed: &mut Owed) {
+        if let (Incoming::Awaited(header), Some(link)) = (&self.incoming, self.into) {
+            owed.0.push((link, *header));
         }
     }
 
@@ -100,7 +152,8 @@ impl Course {
     }
 
     pub fn is_done(&self) -> bool {
-        self.header_left == 0 && self.is_accepted() && self.sends.is_done() && self.receipts.is_done()
+        let is_heard = self.is_accepted() || self.owes;
+        self.header_left == 0 && is_heard && self.sends.is_done() && self.receipts.is_done()
     }
 
     /// Adds what has gone over its links so far.
@@ -207,15 +260,19 @@ impl Course {
 
     /// Takes what has arrived; tells whether anything moved. Data waits in the link until its
     /// neighbour's header is accepted (`open`).
-    pub fn receive(&mut self, task: &Task<'_>, links: &mut Links, open: bool) -> Result<bool, Fault> {
+    pub fn receive(
+        &mut self,
+        task: &Task<'_>,
+        links: &mut Links,
+        owed: &mut Owed,
+        open: bool,
+    ) -> Result<bool, Fault> {
         let Some(link) = self.into else { return Ok(false) };
         let mut moved = false;
         if let Incoming::Awaited(ours) = self.incoming {
-            let Some(theirs) = header(links, link)? else { return Ok(false) };
-            if !ours.matches(&theirs) {
-                return Err(Fault::Differs { link, ours, theirs });
+            if !owed.settle(links, link)? || !takes_header(links, link, ours)? {
+                return Ok(false);
             }
-            links[link].consume(CALL_HEADER);
             self.incoming = Incoming::Accepted;
             self.moved.1 += CALL_HEADER as u64;
             moved = true;
@@ -266,13 +323,21 @@ impl Course {
     }
 }
 
-/// The header that stands first in the link's stream, once it is whole; it is left there.
-fn header(links: &mut Links, link: usize) -> Result<Option<CallHeader>, Fault> {
+/// Takes the header that stands first in the link's stream, once it is whole, if it is of this call. Any other is
+/// left there.
+fn takes_header(links: &mut Links, link: usize, ours: CallHeader) -> Result<bool, Fault> {
     let arrived = links[link].peek(CALL_HEADER).map_err(|error| Fault::of(link, error))?;
     if arrived.len() < CALL_HEADER {
-        return Ok(None);
+        return Ok(false);
     }
     let mut bytes = [0; CALL_HEADER];
     Region::from_slice(&mut bytes).copy_from(arrived.part(0, CALL_HEADER));
-    CallHeader::decode(&bytes).map(Some).ok_or(Fault::Garbled { link })
+    match CallHeader::decode(&bytes) {
+        None => Err(Fault::Garbled { link }),
+        Some(theirs) if !ours.matches(&theirs) => Err(Fault::Differs { link, ours, theirs }),
+        Some(_) => {
+            links[link].consume(CALL_HEADER);
+            Ok(true)
+        }
+    }
 }

@@ -18,7 +18,7 @@ use crate::plan::{Buffer, Pass, Plan, Receipt, Span, Take};
 use crate::sys::{self, Interest, PollEntry, Stop};
 use crate::wire::CallHeader;
 
-use course::Course;
+use course::{Course, Owed};
 use patience::{Next, Patience};
 
 pub use clock::{Clock, Due};
@@ -94,6 +94,8 @@ pub struct Route {
     pub expect: Option<CallHeader>,
     /// The pass whose header, once accepted, opens this one's data: the same neighbour's.
     pub gate: usize,
+    /// Where the pass receives no data it may end without its header; the next call compares it.
+    pub may_owe: bool,
 }
 
 /// Why a call ended early.
@@ -190,6 +192,7 @@ pub struct Engine {
     /// Bytes of the passes that have ended last.
     moved: (u64, u64),
     patience: Patience,
+    owed: Owed,
 }
 
 impl Engine {
@@ -199,7 +202,7 @@ impl Engine {
     }
 
     /// Runs the routed passes to their end: when this returns Ok, everything has been received and
-    /// handed to the links, and every header was accepted.
+    /// handed to the links, and every header was accepted that is not owed.
     pub fn run(
         &mut self,
         task: &Task<'_>,
@@ -217,6 +220,12 @@ impl Engine {
     /// Starts the routed passes.
     pub fn begin(&mut self, task: &Task<'_>) {
         debug_assert_eq!(self.courses.len(), task.plan.passes.len());
+        for i in 0..self.courses.len() {
+            if self.courses[i].may_owe() {
+                let is_needed = self.courses.iter().any(|course| course.gate() == i && course.receives());
+                self.courses[i].settle_owing(is_needed, &self.owed);
+            }
+        }
         for (from, to) in &task.plan.copies {
             task.memory(*to).copy_from(task.memory(*from));
         }
@@ -230,7 +239,7 @@ impl Engine {
             let course = &mut self.courses[i];
             if !course.is_done() {
                 moved |= course.send(task, links)?;
-                moved |= course.receive(task, links, open)?;
+                moved |= course.receive(task, links, &mut self.owed, open)?;
                 running |= !course.is_done();
             }
         }
@@ -243,6 +252,9 @@ impl Engine {
 
     /// Ends the passes, and reduces what is reduced at the end if they have succeeded.
     pub fn end(&mut self, task: &Task<'_>, succeeded: bool) {
+        if succeeded {
+            self.courses.iter().for_each(|course| course.leave_owed(&mut self.owed));
+        }
         let moved = self.courses.drain(..).map(|course| course.moved());
         self.moved = moved.fold((0, 0), |(sent, received), (s, r)| (sent + s, received + r));
         if succeeded {

@@ -39,7 +39,14 @@ fn route(engine: &mut Engine, plan: &Plan, place: Place, header: CallHeader) {
         let first = lane == 0 && (flow == Flow::Right || !two);
         let header = first.then_some(header);
         let gate = if two || flow == Flow::Right { 0 } else { 1 };
-        let route = Route { out: Some(out), into: Some(into), announce: header, expect: header, gate };
+        let route = Route {
+            out: Some(out),
+            into: Some(into),
+            announce: header,
+            expect: header,
+            gate,
+            may_owe: false,
+        };
         engine.route(pass, route);
     }
 }
@@ -283,7 +290,8 @@ fn a_little_room_for_sending_counts_from_when_it_was_there() {
     plan.begin(Flow::Right, 0);
     plan.send(Span { buffer: Buffer::Send, start: 0, len: 8 });
     let mut engine = Engine::default();
-    let route = Route { out: Some(0), into: None, announce: Some(header(8)), expect: None, gate: 0 };
+    let route =
+        Route { out: Some(0), into: None, announce: Some(header(8)), expect: None, gate: 0, may_owe: false };
     engine.route(&plan.passes[0], route);
     let (mut send, none) = ([0; 32], Region::empty());
     let send = Region::from_slice(&mut send);
@@ -304,4 +312,54 @@ fn a_little_room_for_sending_counts_from_when_it_was_there() {
     // Found only when the roll is due, the same room would put the deadline off by 600 ms.
     let took = begun.elapsed();
     assert!(took > TIMEOUT && took < TIMEOUT + Duration::from_millis(450), "{took:?}");
+}
+
+/// Rank 0 of two sends without receiving anything, in a call that may leave the peer's header to the next one.
+fn send_ahead(engine: &mut Engine, links: &mut Links, sequence: u64) -> Result<(), Fault> {
+    let mut plan = Plan::default();
+    plan.begin(Flow::Right, 0);
+    plan.send(Span { buffer: Buffer::Send, start: 0, len: 2 });
+    let header = CallHeader { sequence, ..header(2) };
+    let (announce, expect) = (Some(header), Some(header));
+    let route = Route { out: Some(0), into: Some(1), announce, expect, gate: 0, may_owe: true };
+    engine.route(&plan.passes[0], route);
+    let (mut send, none) = ([1; 8], Region::empty());
+    let send = Region::from_slice(&mut send);
+    let task = Task {
+        plan: &plan,
+        element: 4,
+        reduction: None,
+        ranks: 2,
+        send,
+        recv: none,
+        scratch: none,
+        sums: none,
+    };
+    let (stop, limit) = (Stop::new().unwrap(), Some(Duration::from_millis(50)));
+    engine.run(&task, links, &stop, limit, &mut Seen::default())
+}
+
+#[test]
+fn a_rank_that_needs_nothing_goes_ahead_and_compares_later() {
+    let mut ends = ring_of(2, 1, 4096).into_iter();
+    let (mut links, mut peer) = (ends.next().unwrap(), ends.next().unwrap());
+    let mut engine = Engine::default();
+    let mut ahead = 1;
+    while send_ahead(&mut engine, &mut links, ahead).is_ok() {
+        ahead += 1;
+    }
+    // So far and no further.
+    assert_eq!(ahead, 17);
+
+    let (mut engine, mut say) = (Engine::default(), |call: CallHeader| {
+        peer[0].send(&[Region::from_slice(&mut call.encode())]).unwrap();
+    });
+    let of = |sequence: u64| CallHeader { sequence, ..header(2) };
+    send_ahead(&mut engine, &mut links, 1).unwrap();
+    send_ahead(&mut engine, &mut links, 2).unwrap();
+    say(of(1));
+    say(CallHeader { count: 3, ..of(2) });
+    let fault = send_ahead(&mut engine, &mut links, 3).unwrap_err();
+    let Fault::Differs { link: 1, ours, theirs } = fault else { panic!("{fault:?}") };
+    assert_eq!((ours, theirs.count), (of(2), 3));
 }

@@ -38,9 +38,10 @@ impl Group {
         let _entered = self.enter()?;
         let call = call.map_err(|refusal| self.refuse(kind, refusal))?;
         let _busy = self.counters.busy();
-        let ticket = self.collectives.turns.ticket();
-        ticket.wait();
-        if self.collectives.home.is(|machine| call.has_stages(self.size(), &machine.pairs)) {
+        let ticket = self.collectives.turns.take();
+        let may_have_stages = matches!(kind, Kind::AllToAll | Kind::AllToAllV);
+        if may_have_stages && self.collectives.home.is(|machine| call.has_stages(self.size(), &machine.pairs))
+        {
             return self.run_stages(call, ticket);
         }
         let result = self.check_health().and_then(|()| match self.size() {

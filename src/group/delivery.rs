@@ -159,7 +159,7 @@ fn parts<'m>(
 
 /// Adds a message to the plan: one pass that only sends or only receives, on the link `link`.
 pub fn add(plan: &mut Plan, engine: &mut Engine, message: &wire::Message, link: usize) {
-    let mut route = Route { out: None, into: None, announce: None, expect: None, gate: link };
+    let mut route = Route { out: None, into: None, announce: None, expect: None, gate: link, may_owe: false };
     let span = |buffer| Span { buffer, start: 0, len: message.header.count as usize };
     if message.sends {
         (route.out, route.announce) = (Some(link), Some(message.header));

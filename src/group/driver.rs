@@ -243,7 +243,7 @@ impl<'a> Queue<'a> {
     fn begin(&mut self, group: &'a Group, bell: &Arc<Wake>, is_over: bool) -> bool {
         let mut changed = false;
         while self.running.is_none()
-            && self.waiting.front().is_some_and(|next| is_over || next.ticket.is_next_or_rings(bell))
+            && self.waiting.front_mut().is_some_and(|next| is_over || next.ticket.is_next_or_rings(bell))
             && let Some(pending) = self.waiting.pop_front()
         {
             changed = true;

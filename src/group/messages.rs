@@ -163,8 +163,7 @@ impl Group {
         let result = match (send, recv) {
             (Some(send), Some(recv)) => self.exchange(send, recv),
             (Some(half), None) | (None, Some(half)) => {
-                let ticket = half.way.turns.ticket();
-                ticket.wait();
+                let ticket = half.way.turns.take();
                 Delivery::begin(self, half, ticket.number, false)?.run()
             }
             (None, None) => Ok(()),
@@ -215,7 +214,7 @@ impl Group {
     /// Both halves on one engine where both have their turn and their link now. Where one has to wait, the other
     /// must not, and goes on if there will be no link.
     fn exchange(&self, send: Half<'_, '_>, recv: Half<'_, '_>) -> Result<()> {
-        let (out, into) = (send.way.turns.ticket(), recv.way.turns.ticket());
+        let (mut out, mut into) = (send.way.turns.ticket(), recv.way.turns.ticket());
         if out.is_next() && into.is_next() && send.way.is_open() && recv.way.is_open() {
             return self.both(&send, &out, &recv, &into);
         }

@@ -27,7 +27,7 @@ pub fn plan_call(plan: &mut Plan, place: Place, call: &Call<'_>, pairs: &Pairs) 
         Kind::Gather => plan.gather(place, root, count, element),
         Kind::Scatter => plan.scatter(place, root, count, element),
         Kind::AllToAll | Kind::AllToAllV if call.goes_direct(place.size, pairs) => {
-            plan.all_to_all_direct(place, &call.send_parts, &call.recv_parts)
+            plan.all_to_all_direct(place, (&call.send_parts, &call.recv_parts), element)
         }
         Kind::AllToAll | Kind::AllToAllV => plan.all_to_all(place, count, element),
         Kind::Barrier | Kind::Message => plan.barrier(place),
@@ -110,6 +110,7 @@ pub fn route(machine: &mut Machine, place: Place, header: CallHeader, blocks: Op
         Some((send, recv)) => CallHeader { count: len(recv, rank), digest: len(send, rank), ..header },
         None => header,
     };
+    let may_owe = matches!(header.kind, Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter);
     for (number, pass) in machine.plan.passes.iter().enumerate() {
         let (out, into, is_first, gate) = match pass.path {
             Path::Direct { rank } => {
@@ -127,6 +128,7 @@ pub fn route(machine: &mut Machine, place: Place, header: CallHeader, blocks: Op
         };
         let announce = is_first.then(|| to(rank_of_link(place, out)));
         let expect = is_first.then(|| from(rank_of_link(place, into)));
-        machine.engine.route(pass, Route { out: Some(out), into: Some(into), announce, expect, gate });
+        let (out, into) = (Some(out), Some(into));
+        machine.engine.route(pass, Route { out, into, announce, expect, gate, may_owe });
     }
 }

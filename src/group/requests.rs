@@ -1,7 +1,7 @@
 //! Calls that return at once: the thread that runs them, and how they come to it.
 
 use std::io;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ struct Inbox {
 #[derive(Default)]
 struct State {
     calls: Vec<Pending<'static>>,
+    /// Theirs, which lives until they have ended: None where there are none.
+    group: Option<Arc<Group>>,
     /// The thread sleeps, or is about to.
     asleep: bool,
     closing: bool,
@@ -68,8 +70,7 @@ impl Group {
 
     /// A group of one needs no thread.
     fn at_once(self: &Arc<Group>, call: &Call<'_>) -> Arc<Request> {
-        let ticket = self.collectives.turns.ticket();
-        ticket.wait();
+        let _ticket = self.collectives.turns.take();
         alone(call);
         self.counters.succeeded(1);
         let (request, reply) = Request::new(Arc::downgrade(self), self.generation);
@@ -78,7 +79,7 @@ impl Group {
     }
 
     fn submit(self: &Arc<Group>, turns: &Arc<Turns>, work: Work<'static>) -> Result<Arc<Request>> {
-        let inbox = self.requests.inbox(self);
+        let inbox = self.requests.inbox();
         let inbox = inbox.map_err(|error| self.host_refused("starting a thread", &error))?;
         let entered = Some(self.running.enter()?);
         let (request, reply) = Request::new(Arc::downgrade(self), self.generation);
@@ -86,6 +87,7 @@ impl Group {
         let mut state = lock(&inbox.state);
         let ticket = turns.ticket();
         state.calls.push(Pending { work, ticket, timeout: self.timeout(), reply, entered });
+        state.group.get_or_insert_with(|| self.clone());
         if std::mem::take(&mut state.asleep) {
             inbox.bell.wake();
         }
@@ -95,14 +97,14 @@ impl Group {
 
 impl Requests {
     /// The thread's inbox; starts the thread at the first call.
-    fn inbox(&self, group: &Arc<Group>) -> io::Result<Arc<Inbox>> {
+    fn inbox(&self) -> io::Result<Arc<Inbox>> {
         let mut started = lock(&self.0);
         if let Some(started) = &*started {
             return Ok(started.inbox.clone());
         }
         let inbox = Arc::new(Inbox { state: Mutex::default(), bell: Arc::new(Wake::new()?) });
-        let (theirs, group) = (inbox.clone(), Arc::downgrade(group));
-        let thread = sys::spawn("ring-requests", move || serve(&theirs, &group))?;
+        let theirs = inbox.clone();
+        let thread = sys::spawn("ring-requests", move || serve(&theirs))?;
         *started = Some(Started { inbox: inbox.clone(), thread });
         Ok(inbox)
     }
@@ -117,13 +119,14 @@ impl Requests {
 }
 
 impl Inbox {
-    /// Sleeps until there is a call; false if none will come any more.
-    fn wait(&self) -> bool {
+    /// Sleeps until there is a call; its group, or None if none will come any more.
+    fn wait(&self) -> Option<Arc<Group>> {
         loop {
             let mut state = lock(&self.state);
-            state.asleep = state.calls.is_empty();
-            if !state.asleep || state.closing {
-                return !state.asleep;
+            let group = state.group.take();
+            state.asleep = group.is_none();
+            if group.is_some() || state.closing {
+                return group;
             }
             drop(state);
             let mut entries = [PollEntry::new(self.bell.descriptor(), Interest { read: true, write: false })];
@@ -136,7 +139,11 @@ impl Inbox {
 
     /// Hands over what has come.
     fn empty_into<'a>(&self, driver: &mut Driver<'a>) -> bool {
-        let calls = std::mem::take(&mut lock(&self.state).calls);
+        let mut state = lock(&self.state);
+        let (calls, group) = (std::mem::take(&mut state.calls), state.group.take());
+        drop(state);
+        // The thread has it already.
+        drop(group);
         let any = !calls.is_empty();
         calls.into_iter().for_each(|call| driver.add(call));
         any
@@ -151,12 +158,11 @@ impl Inbox {
 }
 
 /// What the request thread does. It holds the group only while there is something to do.
-fn serve(inbox: &Inbox, group: &Weak<Group>) {
+fn serve(inbox: &Inbox) {
     // For the whole thread, whose arithmetic is the group's alone.
     let _mode = FloatMode::ieee();
     let mut waking = Waking::default();
-    while inbox.wait() {
-        let Some(group) = group.upgrade() else { return };
+    while let Some(group) = inbox.wait() {
         let mut driver = Driver::with_bell(&group, inbox.bell.clone());
         if let Err(text) = panics::caught(|| drive(inbox, &mut driver, &mut waking)) {
             let error = group.fail_internally(&text);

@@ -83,8 +83,7 @@ impl Group {
         let _entered = self.enter()?;
         let (color, key) = request.map_err(|refusal| self.refuse(Kind::Split, refusal))?;
         let _busy = self.counters.busy();
-        let ticket = self.collectives.turns.ticket();
-        ticket.wait();
+        let ticket = self.collectives.turns.take();
         let result = self.check_health().and_then(|()| match self.size() {
             1 => {
                 self.counters.succeeded(1);

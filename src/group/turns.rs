@@ -46,7 +46,7 @@ pub struct Ticket {
     turns: Arc<Turns>,
     /// The call's number, from 1.
     pub number: u64,
-    /// The last call before it that was refused as it came.
+    /// The last call that was refused before it; of one whose turn has not come, as it came.
     refused: Refused,
 }
 
@@ -57,9 +57,23 @@ impl Turns {
 
     /// Takes the next number.
     pub fn ticket(self: &Arc<Turns>) -> Ticket {
-        let mut state = self.state();
+        self.next(&mut self.state())
+    }
+
+    fn next(self: &Arc<Turns>, state: &mut State) -> Ticket {
         state.issued += 1;
         Ticket { turns: self.clone(), number: state.issued, refused: state.refused }
+    }
+
+    /// Takes the next number and waits for its turn.
+    pub fn take(self: &Arc<Turns>) -> Ticket {
+        let mut state = self.state();
+        let mut ticket = self.next(&mut state);
+        while state.ended + 1 != ticket.number {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        ticket.begin(&state);
+        ticket
     }
 
     /// Takes the next number for a call that is refused with this status.
@@ -85,24 +99,31 @@ impl Turns {
 }
 
 impl Ticket {
-    /// Waits for the turn.
-    pub fn wait(&self) {
-        let mut state = self.turns.state();
-        while state.ended + 1 != self.number {
-            state = self.turns.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    fn begin(&mut self, state: &State) {
+        if state.refused_late.sequence > self.refused.sequence {
+            self.refused = state.refused_late;
         }
     }
 
     /// Whether the turn has come.
-    pub fn is_next(&self) -> bool {
-        self.turns.state().ended + 1 == self.number
+    pub fn is_next(&mut self) -> bool {
+        let turns = self.turns.clone();
+        let state = turns.state();
+        let is_next = state.ended + 1 == self.number;
+        if is_next {
+            self.begin(&state);
+        }
+        is_next
     }
 
     /// The same; if not, the bell is rung when to ask again.
-    pub fn is_next_or_rings(&self, bell: &Arc<Wake>) -> bool {
-        let mut state = self.turns.state();
+    pub fn is_next_or_rings(&mut self, bell: &Arc<Wake>) -> bool {
+        let turns = self.turns.clone();
+        let mut state = turns.state();
         let is_next = state.ended + 1 == self.number;
-        if !is_next {
+        if is_next {
+            self.begin(&state);
+        } else {
             state.bell = Some(bell.clone());
         }
         is_next
@@ -110,8 +131,7 @@ impl Ticket {
 
     /// The last call that was refused before this one, whose turn has come.
     pub fn refused(&self) -> Refused {
-        let late = self.turns.state().refused_late;
-        if late.sequence > self.refused.sequence { late } else { self.refused }
+        self.refused
     }
 
     /// This call, whose turn has come, is refused after all.
@@ -142,13 +162,11 @@ mod tests {
     fn turns_come_in_order_and_refused_calls_pass() {
         let turns = Arc::<Turns>::default();
         let next = AtomicU64::new(2);
-        let first = turns.ticket();
-        assert!(first.is_next());
+        let first = turns.take();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let ticket = turns.ticket();
-                    ticket.wait();
+                    let ticket = turns.take();
                     assert_eq!(next.fetch_add(1, Ordering::SeqCst), ticket.number);
                 });
             }
@@ -159,23 +177,24 @@ mod tests {
             drop(first);
         });
         assert_eq!(turns.state().ended, 6);
-        let ticket = turns.ticket();
+        let ticket = turns.take();
         assert_eq!((ticket.number, ticket.refused()), (7, Refused { sequence: 6, status: 1 }));
         ticket.refuse(12);
         drop(ticket);
-        assert_eq!(turns.ticket().refused(), Refused { sequence: 7, status: 12 });
+        assert_eq!(turns.take().refused(), Refused { sequence: 7, status: 12 });
     }
 
     #[test]
     fn a_call_tells_of_refusals_before_it_alone() {
         let turns = Arc::<Turns>::default();
-        let [first, second] = [turns.ticket(), turns.ticket()];
+        let [first, mut second] = [turns.ticket(), turns.ticket()];
         turns.refuse(1);
-        let fourth = turns.ticket();
+        let mut fourth = turns.ticket();
         turns.refuse(3);
         assert_eq!(first.refused(), Refused::default());
         first.refuse(12);
         drop(first);
+        assert!(second.is_next());
         assert_eq!(second.refused(), Refused { sequence: 1, status: 12 });
         drop(second);
         assert!(fourth.is_next());
@@ -192,7 +211,7 @@ mod tests {
             bell.clear();
             rings
         };
-        let [first, second, third] = [turns.ticket(), turns.ticket(), turns.ticket()];
+        let [mut first, second, mut third] = [turns.ticket(), turns.ticket(), turns.ticket()];
         assert!(first.is_next_or_rings(&bell) && !third.is_next_or_rings(&bell));
         // A call that is given up before its turn.
         drop(second);

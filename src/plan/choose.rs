@@ -189,14 +189,23 @@ impl Plan {
     }
 
     /// Plans an all-to-all in which every block goes straight to its rank.
-    pub fn all_to_all_direct(&mut self, place: Place, send: &Parts, recv: &Parts) -> Algorithm {
+    pub fn all_to_all_direct(
+        &mut self,
+        place: Place,
+        (send, recv): (&Parts, &Parts),
+        element_bytes: usize,
+    ) -> Algorithm {
         keep_own(self, place, (send, recv));
         let len = |from: usize, to: usize| {
             if from == place.rank { send.of(to).len } else { recv.of(from).len }
         };
         let blocks =
             Personal { len: &len, from_here: &|to| sent(send, to), to_here: &|from| received(recv, from) };
-        blocks.direct(self, place);
+        blocks.direct(self, place, &|len| {
+            let bytes = len * element_bytes;
+            let halves = if place.size == 2 { parts_of(bytes) } else { 1 };
+            (place.with_lanes_for(bytes / halves).lanes, halves)
+        });
         Algorithm::Direct
     }
 }

@@ -70,15 +70,17 @@ impl Personal<'_> {
     }
 
     /// Every block goes straight to its rank: to neighbours over the ring's lanes, to the others over links
-    /// of the two. In a ring of two half of a block takes one edge, and half the other.
-    pub fn direct(&self, plan: &mut Plan, place: Place) {
+    /// of the two. `split` says how many lanes share a block of so many elements, and in how many halves it goes in a
+    /// ring of two, where the second takes the other edge. Both ends of a block know its length.
+    pub fn direct(&self, plan: &mut Plan, place: Place, split: &dyn Fn(usize) -> (usize, usize)) {
         let n = place.size;
         for lane in 0..place.lanes {
             for (direction, flow) in [Flow::Right, Flow::Left].into_iter().enumerate() {
                 let piece = |len: usize| {
                     let whole = Stretch::whole(len);
-                    let way = if n == 2 { whole.flows(2)[direction].1 } else { whole };
-                    way.part(lane, place.lanes)
+                    let (lanes, halves) = split(len);
+                    let way = if n == 2 { whole.flows(halves)[direction].1 } else { whole };
+                    if lane < lanes { way.part(lane, lanes) } else { way.cut(len, 0) }
                 };
                 let (to, from) = (flow.downstream(place.rank, 1, n), flow.upstream(place.rank, 1, n));
                 let (out, into) = (piece((self.len)(place.rank, to)), piece((self.len)(from, place.rank)));

@@ -413,14 +413,22 @@ fn every_block_goes_from_every_rank_to_every_rank() {
                 recv: recv(rank).total(size),
                 inside: (Buffer::Send, 0),
             };
-            for element in [0, 1, bytes_for(1), bytes_for(4)] {
+            for (direct, element) in [false, true].into_iter().flat_map(|direct| {
+                [1, bytes_for(1), bytes_for(4), LANE_MIN_BYTES].map(|element| (direct, element))
+            }) {
                 let ranks = simulate(setting, memory, |plan, place| {
                     let parts = (&send(place.rank), &recv(place.rank));
-                    match element {
-                        0 => {
-                            plan.all_to_all_direct(place, parts.0, parts.1);
-                        }
-                        element => plan.relay_blocks(place, &len, parts, element),
+                    if direct {
+                        plan.all_to_all_direct(place, parts, element);
+                        let own = len(place.rank, place.rank);
+                        let sent: usize = plan.sends.iter().map(|departure| departure.span.len).sum();
+                        assert_eq!(
+                            sent,
+                            parts.0.total(size) - own,
+                            "{setting:?}, elements of {element} bytes"
+                        );
+                    } else {
+                        plan.relay_blocks(place, &len, parts, element);
                     }
                 });
                 assert_inputs_kept(setting, &ranks);
@@ -431,7 +439,7 @@ fn every_block_goes_from_every_rank_to_every_rank() {
                     });
                     assert!(
                         right.eq(rank.output().iter().copied()),
-                        "{setting:?}, elements of {element} bytes"
+                        "{setting:?}, direct: {direct}, elements of {element} bytes"
                     );
                 }
             }
