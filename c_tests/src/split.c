@@ -73,6 +73,41 @@ static void kinds(int rank, int size, const char *hosts, void *data) {
   CHECK(entries("/proc/self/task") == threads, "%d threads are left", entries("/proc/self/task") - threads);
 }
 
+/* A split takes its turn behind requests, and a group that was split off has requests and direct links, too. */
+static void behind_requests(int rank, int size, const char *hosts, void *data) {
+  enum { COUNT = 300001, BLOCK = 20011 };
+  ring_group_t *group = join(rank, hosts, 1), *child;
+  size_t blocks = (size_t)size * BLOCK;
+  uint32_t *in = malloc(COUNT * sizeof *in), *out = calloc(COUNT, sizeof *out);
+  uint32_t *send = malloc(blocks * sizeof *send), *recv = calloc(blocks, sizeof *recv);
+  ring_request_t *first = NULL, *second = NULL;
+  (void)data;
+  for (size_t i = 0; i < COUNT; i++) in[i] = (uint32_t)(i * 7 + (size_t)rank);
+  OK(ring_all_reduce_async(group, in, out, COUNT, RING_DTYPE_UINT32, RING_OP_MAX, &first));
+  child = split(group, 0, -rank);
+  bool done = false;
+  OK(ring_request_test(first, &done));
+  CHECK(done, "the split has overtaken a request");
+  int own = ring_group_rank(child);
+  for (size_t i = 0; i < blocks; i++) send[i] = (uint32_t)(i * 5 + (size_t)own * 1000003);
+  OK(ring_all_to_all_async(child, send, recv, BLOCK, RING_DTYPE_UINT32, &second));
+  OK(ring_request_wait(second, RING_TIMEOUT_INFINITE));
+  for (size_t i = 0; i < blocks; i++) {
+    size_t from = i / BLOCK, right = ((size_t)own * BLOCK + i % BLOCK) * 5 + from * 1000003;
+    CHECK(recv[i] == (uint32_t)right, "element %zu is %u", i, recv[i]);
+  }
+  for (size_t i = 0; i < COUNT; i++) CHECK(out[i] == (uint32_t)(i * 7 + (size_t)size - 1));
+  ring_request_destroy(first);
+  ring_request_destroy(second);
+  ring_group_destroy(group);
+  check_all(child);
+  ring_group_destroy(child);
+  free(in);
+  free(out);
+  free(send);
+  free(recv);
+}
+
 /* One rank is refused: the rest wait for it, and its next collective tells. */
 static void refused(int rank, int size, const char *hosts, void *data) {
   ring_group_t *group = join(rank, hosts, 1), *child = group;
@@ -247,6 +282,7 @@ static void run(int size, rank_body *body, void *data) {
 int main(int argc, char **argv) {
   int size = argc > 1 ? atoi(argv[1]) : 4, cases[] = {0, 1};
   for (int i = 0; i < 3; i++) run(size, kinds, NULL);
+  run(size, behind_requests, NULL);
   if (size <= VICTIM) return 0;
   run(size, refused, NULL);
   run(size, differing, NULL);
