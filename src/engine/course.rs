@@ -37,7 +37,8 @@ impl Cursor {
 
     /// Whole elements of the stream that are done, where those of this span have so many bytes.
     fn elements(&self, width: usize) -> usize {
-        self.before + self.offset / width
+        // Mostly nothing of a span is done, or all; a division takes as long as the rest of a turn's look.
+        if self.offset == 0 { self.before } else { self.before + self.offset / width }
     }
 
     /// Moves on by `bytes` within a span of `len` elements of `width` bytes.
