@@ -83,7 +83,8 @@ enum ring_status
   RING_STATUS_INVALID_CONFIG = 4,
   /**
    * The ring could not be formed: an address taken, a peer that never came or that claims another
-   * ring; the text names each address and its error.
+   * ring; the text names each address and its error. Of a message or a split: two ranks can't reach each
+   * other. Not sticky then.
    */
   RING_STATUS_CONNECT_FAILED = 5,
   /**
@@ -111,7 +112,7 @@ enum ring_status
    */
   RING_STATUS_SYSTEM = 11,
   /**
-   * Memory could not be allocated.
+   * Memory could not be allocated. Not sticky where nothing had moved.
    */
   RING_STATUS_OUT_OF_MEMORY = 12,
   /**
@@ -119,7 +120,7 @@ enum ring_status
    */
   RING_STATUS_INTERNAL = 13,
   /**
-   * The operation is still running.
+   * The time to wait for a request was over before the operation. Not sticky.
    */
   RING_STATUS_PENDING = 14,
 };
@@ -693,7 +694,8 @@ void ring_config_init(ring_config_t *config, size_t struct_size);
  * have joined or connect_timeout_ms is over. Reads no environment variable. A ring of one needs no
  * socket. The caller owns the group and ends it with ring_group_destroy.
  *
- * RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
+ * RING_STATUS_INVALID_ARGUMENT: config or out is NULL, config->struct_size is wrong, or a field is set
+ * that a newer header has and this library doesn't.
  * RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
  * RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
  * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour, or with a rendezvous any rank,
@@ -756,8 +758,8 @@ ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
  * their keys and, where these are equal, of their ranks here. *out is this rank's new group, or NULL where
  * color is negative. Blocks until all ranks have called it and every new ring stands.
  *
- * The new group has the timeout, connections, secret and flags of this one as they are now, and
- * connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
+ * The new group has the timeouts, number of connections, flags, job id and secret of this one as they are
+ * now, and connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
  * any order and from different threads. The caller ends it with ring_group_destroy.
  *
  * Either all ranks get their group, or all get one status and none. Not sticky:
@@ -795,15 +797,17 @@ void ring_group_destroy(ring_group_t *group);
 
 /**
  * Reduces the ranks' arrays element by element and gives every rank the result: count elements at
- * send, count at recv. In place is send == recv; no other overlap is allowed. Every rank gets the
- * same bits (NaN payloads aside), and again the same for the same data, number of ranks and count.
+ * send, count at recv. In place is send == recv; no other overlap is allowed. Where count is 0 both may
+ * be NULL. Every rank gets the same bits (NaN payloads aside), and again the same for the same data, number
+ * of ranks and count. float16 and bfloat16 are rounded at each addition, unless the group has
+ * RING_FLAG_WIDE_ACCUMULATION. Ranks make their calls in one order, threads of a rank one after the other.
  * Blocks until this rank has its result and has handed on what its neighbours need. After a
  * failure the contents of recv are unspecified.
  *
  * Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype or op, more than PTRDIFF_MAX bytes,
- * overlap), RING_STATUS_UNSUPPORTED (op isn't defined for dtype), RING_STATUS_OUT_OF_MEMORY,
- * RING_STATUS_INVALID_STATE (from a callback or in a forked child). Such a call moves nothing, but
- * takes its number: unless every rank's was refused, the next collective is a mismatch.
+ * overlap), RING_STATUS_UNSUPPORTED (op isn't defined for dtype), RING_STATUS_OUT_OF_MEMORY (before
+ * anything moved). Such a call moves nothing, but takes its number: unless every rank's was refused, the
+ * next collective is a mismatch. RING_STATUS_INVALID_STATE (from a callback or in a forked child) takes none.
  *
  * Sticky, returned at once by every later call on the group, and on every rank alike, wherever in the
  * ring it happened: RING_STATUS_MISMATCH (ranks made calls that differ; the text shows both),
@@ -844,7 +848,7 @@ ring_status_t ring_reduce_scatter(ring_group_t *group,
  * recv, rank r's at element r * send_count of size * send_count. In place is send == this rank's
  * part of recv; no other overlap is allowed. Blocks as ring_all_reduce does.
  *
- * The statuses of ring_all_reduce.
+ * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
  */
 RING_NODISCARD
 ring_status_t ring_all_gather(ring_group_t *group,
@@ -935,9 +939,9 @@ ring_status_t ring_all_to_all(ring_group_t *group,
                               ring_dtype_t dtype);
 
 /**
- * Returns when every rank of the group has called it.
+ * Blocks until every rank of the group has called it.
  *
- * The statuses of ring_all_reduce.
+ * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
  */
 RING_NODISCARD ring_status_t ring_barrier(ring_group_t *group);
 
@@ -1000,8 +1004,8 @@ ring_status_t ring_all_to_all_v(ring_group_t *group,
                                 ring_dtype_t dtype);
 
 /**
- * Sends count elements at buf to rank dst, any other rank. It may return before the peer
- * has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
+ * Sends count elements at buf to rank dst, any other rank; where count is 0 buf may be NULL. It may return
+ * before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
  * another arrive in the order of the calls; they are independent of collectives. The first one to a
  * rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
  * neighbour reached it; no rank has to be in a call for this.
@@ -1039,7 +1043,8 @@ ring_status_t ring_recv(ring_group_t *group,
  * overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
  * must be equal. Where one half gets RING_STATUS_CONNECT_FAILED the other is done all the same.
  *
- * The statuses of ring_send.
+ * The statuses of ring_send; RING_STATUS_INVALID_ARGUMENT also where the buffers overlap, one of dst and src
+ * alone is this rank, or the counts of a copy differ.
  */
 RING_NODISCARD
 ring_status_t ring_send_recv(ring_group_t *group,

@@ -86,6 +86,11 @@ impl Error {
         Error { status, text, rank: None, detected_by: None, os_error: 0, sequence: 0 }
     }
 
+    /// What this host refused, which isn't about a peer: such as descriptors or threads.
+    pub fn system(what: &str, error: &io::Error) -> Error {
+        Error::new(Status::System, format!("{what}: {}", os_words(error))).with_os(error)
+    }
+
     /// Names the rank at fault.
     pub fn at_rank(mut self, rank: usize) -> Error {
         self.rank = Some(rank);

@@ -39,7 +39,7 @@ const HOLD: Duration = Duration::from_millis(200);
 /// Connects this rank with its two neighbours. The ring has two ranks or more.
 pub fn form(config: &Config) -> Result<Ring> {
     let begun = Instant::now();
-    let nonce = sys::random().map_err(|error| system("drawing random bytes", &error))?;
+    let nonce = sys::random().map_err(|error| Error::system("drawing random bytes", &error))?;
     let claims = Claims::new(config, nonce);
     let deadline = config.connect_timeout.and_then(|timeout| begun.checked_add(timeout));
     let Some(at) = &config.rendezvous else {
@@ -57,10 +57,6 @@ pub fn form(config: &Config) -> Result<Ring> {
 fn neighbours(config: &Config) -> (usize, usize) {
     let size = config.entries.len();
     ((config.rank + 1) % size, (config.rank + size - 1) % size)
-}
-
-fn system(what: &str, error: &std::io::Error) -> Error {
-    Error::new(Status::System, format!("{what}: {}", crate::error::os_words(error))).with_os(error)
 }
 
 pub(super) struct Forming<'c> {
@@ -196,7 +192,7 @@ impl Forming<'_> {
         if let Some(connection) = self.dials[0].take() {
             let nonce = self.dials[0].answer().map_or([0; 16], |peer| peer.nonce);
             let taken = Control::new(connection, nonce);
-            self.control = Some(taken.map_err(|error| system("taking over a connection", &error))?);
+            self.control = Some(taken.map_err(|error| Error::system("taking over a connection", &error))?);
         }
         Ok(())
     }
@@ -335,7 +331,7 @@ impl Forming<'_> {
         let others = [self.deadline, self.held_until(), self.visitors.next_wake()];
         let ends = rivals.into_iter().chain(dials).chain(others.into_iter().flatten());
         let next = ends.filter(|end| *end > now).min().map_or(TURN, |end| (end - now).min(TURN));
-        sys::poll(&mut entries, Some(next)).map_err(|error| system("waiting for peers", &error))?;
+        sys::poll(&mut entries, Some(next)).map_err(|error| Error::system("waiting for peers", &error))?;
         Ok(())
     }
 
@@ -385,7 +381,7 @@ fn neighbour(
     out: LinkKind,
     into: LinkKind,
 ) -> Result<Neighbour> {
-    let taken_over = |error| system("taking over a connection", &error);
+    let taken_over = |error| Error::system("taking over a connection", &error);
     let (mut message_out, mut message_in) = (None, None);
     let mut lanes = Vec::new();
     for ((kind, lane), connection) in connections {

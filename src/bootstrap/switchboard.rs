@@ -10,7 +10,7 @@ use crate::bootstrap::claims::{Claims, LinkName};
 use crate::bootstrap::far_dial::{Deadline, FarDial};
 use crate::bootstrap::handshake::Acceptor;
 use crate::bootstrap::{Connection, printed};
-use crate::error::{Error, Result, Status, os_words};
+use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, TcpLink};
 use crate::sys::{Interest, Wake};
 use crate::wire::{Answer, Hello};
@@ -160,9 +160,7 @@ impl Entry {
 }
 
 fn arrival() -> Result<Arc<Arrival>> {
-    Arrival::new().map(Arc::new).map_err(|error| {
-        Error::new(Status::System, format!("making a pipe: {}", os_words(&error))).with_os(&error)
-    })
+    Arrival::new().map(Arc::new).map_err(|error| Error::system("making a pipe", &error))
 }
 
 /// The group has failed or is being destroyed, which whoever waits learns elsewhere.

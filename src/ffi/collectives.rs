@@ -20,15 +20,17 @@ pub(super) fn collective<'a>(
 }
 
 /// Reduces the ranks' arrays element by element and gives every rank the result: count elements at
-/// send, count at recv. In place is send == recv; no other overlap is allowed. Every rank gets the
-/// same bits (NaN payloads aside), and again the same for the same data, number of ranks and count.
+/// send, count at recv. In place is send == recv; no other overlap is allowed. Where count is 0 both may
+/// be NULL. Every rank gets the same bits (NaN payloads aside), and again the same for the same data, number
+/// of ranks and count. float16 and bfloat16 are rounded at each addition, unless the group has
+/// RING_FLAG_WIDE_ACCUMULATION. Ranks make their calls in one order, threads of a rank one after the other.
 /// Blocks until this rank has its result and has handed on what its neighbours need. After a
 /// failure the contents of recv are unspecified.
 ///
 /// Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype or op, more than PTRDIFF_MAX bytes,
-/// overlap), RING_STATUS_UNSUPPORTED (op isn't defined for dtype), RING_STATUS_OUT_OF_MEMORY,
-/// RING_STATUS_INVALID_STATE (from a callback or in a forked child). Such a call moves nothing, but
-/// takes its number: unless every rank's was refused, the next collective is a mismatch.
+/// overlap), RING_STATUS_UNSUPPORTED (op isn't defined for dtype), RING_STATUS_OUT_OF_MEMORY (before
+/// anything moved). Such a call moves nothing, but takes its number: unless every rank's was refused, the
+/// next collective is a mismatch. RING_STATUS_INVALID_STATE (from a callback or in a forked child) takes none.
 ///
 /// Sticky, returned at once by every later call on the group, and on every rank alike, wherever in the
 /// ring it happened: RING_STATUS_MISMATCH (ranks made calls that differ; the text shows both),
@@ -79,7 +81,7 @@ pub unsafe extern "C" fn ring_reduce_scatter(
 /// recv, rank r's at element r * send_count of size * send_count. In place is send == this rank's
 /// part of recv; no other overlap is allowed. Blocks as ring_all_reduce does.
 ///
-/// The statuses of ring_all_reduce.
+/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_all_gather(
@@ -200,9 +202,9 @@ pub unsafe extern "C" fn ring_all_to_all(
     })
 }
 
-/// Returns when every rank of the group has called it.
+/// Blocks until every rank of the group has called it.
 ///
-/// The statuses of ring_all_reduce.
+/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_barrier(group: *mut ring_group_t) -> ring_status_t {

@@ -28,7 +28,8 @@ pub type ring_group_t = ring_group;
 /// have joined or connect_timeout_ms is over. Reads no environment variable. A ring of one needs no
 /// socket. The caller owns the group and ends it with ring_group_destroy.
 ///
-/// RING_STATUS_INVALID_ARGUMENT: config or out is NULL, or config->struct_size is wrong.
+/// RING_STATUS_INVALID_ARGUMENT: config or out is NULL, config->struct_size is wrong, or a field is set
+/// that a newer header has and this library doesn't.
 /// RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
 /// RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
 /// RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour, or with a rendezvous any rank,
@@ -126,8 +127,8 @@ pub unsafe extern "C" fn ring_group_set_timeout(group: *mut ring_group_t, timeou
 /// their keys and, where these are equal, of their ranks here. *out is this rank's new group, or NULL where
 /// color is negative. Blocks until all ranks have called it and every new ring stands.
 ///
-/// The new group has the timeout, connections, secret and flags of this one as they are now, and
-/// connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
+/// The new group has the timeouts, number of connections, flags, job id and secret of this one as they are
+/// now, and connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
 /// any order and from different threads. The caller ends it with ring_group_destroy.
 ///
 /// Either all ranks get their group, or all get one status and none. Not sticky:

@@ -9,8 +9,8 @@ use super::types::{ring_dtype_t, ring_status_t};
 use crate::error::{Error, Result};
 use crate::group::Group;
 
-/// Sends count elements at buf to rank dst, any other rank. It may return before the peer
-/// has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
+/// Sends count elements at buf to rank dst, any other rank; where count is 0 buf may be NULL. It may return
+/// before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
 /// another arrive in the order of the calls; they are independent of collectives. The first one to a
 /// rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
 /// neighbour reached it; no rank has to be in a call for this.
@@ -62,7 +62,8 @@ pub unsafe extern "C" fn ring_recv(
 /// overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
 /// must be equal. Where one half gets RING_STATUS_CONNECT_FAILED the other is done all the same.
 ///
-/// The statuses of ring_send.
+/// The statuses of ring_send; RING_STATUS_INVALID_ARGUMENT also where the buffers overlap, one of dst and src
+/// alone is this rank, or the counts of a copy differ.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_send_recv(

@@ -23,7 +23,8 @@ pub enum ring_status {
     /// and the reason.
     InvalidConfig = 4,
     /// The ring could not be formed: an address taken, a peer that never came or that claims another
-    /// ring; the text names each address and its error.
+    /// ring; the text names each address and its error. Of a message or a split: two ranks can't reach each
+    /// other. Not sticky then.
     ConnectFailed = 5,
     /// A peer did not prove that it knows the shared secret.
     AuthFailed = 6,
@@ -37,11 +38,11 @@ pub enum ring_status {
     Aborted = 10,
     /// This host refused something that isn't about a peer, such as descriptors or threads.
     System = 11,
-    /// Memory could not be allocated.
+    /// Memory could not be allocated. Not sticky where nothing had moved.
     OutOfMemory = 12,
     /// The library has a fault of its own.
     Internal = 13,
-    /// The operation is still running.
+    /// The time to wait for a request was over before the operation. Not sticky.
     Pending = 14,
 }
 

@@ -19,9 +19,9 @@ pub struct Running<'a> {
 }
 
 impl Group {
-    /// Fails the group by a fault of a call, and returns the failure that stands. That this rank
-    /// destroyed the group is no failure: the goodbye tells it. Nor is a message whose link could not be made. The data links are closed by whoever
-    /// called, once it holds none of them.
+    /// Fails the group by a fault of a call, and returns the failure that stands. That this rank destroyed the
+    /// group is no failure: the goodbye tells it. Nor is a message whose link could not be made. The data links
+    /// are closed by whoever called, once it holds none of them.
     pub(super) fn fail(&self, fault: Fault, call: &Running<'_>) -> Error {
         let peers = self.health.peers();
         let error = match fault {

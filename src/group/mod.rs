@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use crate::bootstrap::config::Config;
 use crate::bootstrap::{self, Neighbour, Reach};
-use crate::error::{Error, Result, Status, os_words};
+use crate::error::{Error, Result, Status};
 use crate::link::{Link, TcpLink, linger};
 use crate::log;
 use crate::sys::fork;
@@ -74,7 +74,7 @@ impl Group {
     pub fn create(config: &Config) -> Result<Arc<Group>> {
         let size = config.entries.len();
         let peers = Peers { rank: config.rank, size, addresses: Vec::new() };
-        let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
+        let signals = Signals::new().map_err(|error| Error::system("making a pipe", &error))?;
         let settings =
             Settings { timeout: config.timeout, connect_timeout: config.connect_timeout, wide: config.wide };
         let counters = Arc::default();
@@ -106,7 +106,7 @@ impl Group {
         counters: Arc<Counters>,
     ) -> Result<Group> {
         let health = Health::new(peers, links.controls, signals);
-        let health = health.map_err(|error| refused("watching a connection", &error))?;
+        let health = health.map_err(|error| Error::system("watching a connection", &error))?;
         let (reach, watcher) = family.unzip();
         let group = Group {
             generation: fork::generation(),
@@ -192,7 +192,7 @@ impl Group {
     /// Fails the group, which stands, by what this host alone refuses.
     fn host_refused(&self, what: &str, error: &std::io::Error) -> Error {
         let rank = self.rank();
-        self.health.fail(refused(&format!("rank {rank}, {what}"), error).at_rank(rank))
+        self.health.fail(Error::system(&format!("rank {rank}, {what}"), error).at_rank(rank))
     }
 
     /// Lets a call in; what follows it is [`Group::leave`].
@@ -286,10 +286,6 @@ impl Links {
         self.lanes.extend(left.lanes.into_iter().map(data_link));
         self.controls.push(left.control);
     }
-}
-
-fn refused(what: &str, error: &std::io::Error) -> Error {
-    Error::new(Status::System, format!("{what}: {}", os_words(error))).with_os(error)
 }
 
 /// A link that carries data.

@@ -11,9 +11,10 @@ use crate::plan::Place;
 use crate::sys::{Interest, PollEntry};
 use crate::wire::LinkKind;
 
-/// Blocks can take the ring as well: links that need longer are done without.
+/// Links that need longer are done without: blocks can take the ring as well.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
-/// And no longer than this part of the group's timeout, since ranks that have their links wait for the others.
+/// Links are waited for no longer than this part of the group's timeout, since ranks that have theirs wait for the
+/// others.
 const PART_OF_TIMEOUT: u32 = 4;
 /// A group of more ranks makes no direct links: they would be as many descriptors in each process.
 const MOST_RANKS: usize = 64;

@@ -12,7 +12,7 @@ use super::calls::Call;
 use super::collective::{Collective, Part};
 use super::failure::{cant_reach, told};
 use super::turns::Ticket;
-use super::{Group, Links, Settings, refused};
+use super::{Group, Links, Settings};
 use crate::bootstrap::{Deadline, LinkName, Neighbour, Reach};
 use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, TcpLink};
@@ -165,7 +165,7 @@ impl Group {
 
     /// A group of this rank alone.
     fn make_alone(&self) -> Result<Arc<Group>> {
-        let signals = Signals::new().map_err(|error| refused("making a pipe", &error))?;
+        let signals = Signals::new().map_err(|error| Error::system("making a pipe", &error))?;
         let peers = Peers { rank: 0, size: 1, addresses: Vec::new() };
         Group::new(peers, Links::new(1), signals, self.settings(), None, Arc::default()).map(Arc::new)
     }
@@ -178,7 +178,8 @@ impl Group {
         let rank = members.iter().position(|member| *member == self.rank()).unwrap_or(0);
         let id = child_id(&reach.group(), split.header.sequence, color);
         let reach = reach.child(id, rank, members);
-        let signals = Signals::with_bell(watcher.bell()).map_err(|error| refused("making a pipe", &error))?;
+        let signals =
+            Signals::with_bell(watcher.bell()).map_err(|error| Error::system("making a pipe", &error))?;
         let links = self.make_links(&reach, rank, members, split)?;
         let addresses = members.iter().map(|member| self.health.peers().addresses[*member]).collect();
         let peers = Peers { rank, size: members.len(), addresses };
@@ -219,7 +220,7 @@ impl Group {
                     );
                     Error::new(Status::ConnectFailed, text)
                 }
-                NotCome::System(error) => refused("waiting for a connection", &error),
+                NotCome::System(error) => Error::system("waiting for a connection", &error),
                 NotCome::Over => self.gone(),
             },
         )?;

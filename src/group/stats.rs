@@ -18,7 +18,7 @@ pub struct Stats {
     pub bytes_received: u64,
     /// Nanoseconds inside calls, and of requests from their turn to their end: each counts for itself.
     pub busy_ns: u64,
-    /// Nanoseconds asleep for want of the right and of the left neighbour: see [`Counters::waited`].
+    /// Nanoseconds asleep for want of the right and of the left neighbour; what waits for both counts for both.
     pub wait_ns: [u64; 2],
     /// Connections that were no peer's.
     pub strangers_refused: u64,

@@ -147,11 +147,11 @@ pub enum Algorithm {
     Flood = 2,
     /// Every block goes straight to its rank.
     Direct = 3,
-    /// Before that: every rank makes the call, so that links can be opened.
+    /// An earlier stage of such a call: every rank has made it, so that direct links can be opened.
     Meet = 4,
-    /// And whether all ranks have all of theirs.
+    /// The next stage: every rank tells whether it has all of its direct links.
     Agree = 5,
-    /// Every rank tells its counts, before blocks are relayed.
+    /// A stage before blocks are relayed: every rank tells its counts.
     Counts = 6,
 }
 
@@ -173,7 +173,7 @@ pub struct Plan {
     /// Elements of scratch memory that the plan uses.
     pub scratch: usize,
     /// Partial sums are wider than elements: they travel so, lie in [`Buffer::Sums`], and are rounded where
-    /// their chain ends. It is said before the plan is made.
+    /// their chain ends. To be set before the plan is made.
     pub wide: bool,
     /// Partial sums that [`Buffer::Sums`] holds.
     pub sums: usize,

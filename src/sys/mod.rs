@@ -6,8 +6,8 @@
 //! - [`keep_alive`]: the end of a connection whose peer's host is silent
 //! - [`control_congestion`]: how a connection reacts to what it takes for a full network
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
-//! - [`spawn`], [`spawn_scoped`]: a thread with every signal blocked
-//! - [`ticks`]: a counter to measure short times by
+//! - [`spawn`]: a thread with every signal blocked
+//! - [`ticks()`]: a counter to measure short times by
 //! - [`interface_index`], [`interface_name`], [`boot_id`], [`random`], [`yield_core`]
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ mod wake;
 
 pub use socket::{Interest, PollEntry, control_congestion, keep_alive, poll, quiet, receive, send};
 pub use stop::Stop;
-pub use thread::{spawn, spawn_scoped, yield_core};
+pub use thread::{spawn, yield_core};
 pub use ticks::ticks;
 pub use wake::Wake;
 

@@ -1,7 +1,7 @@
 //! Threads that no signal of the host program reaches, and giving up one's core.
 
 use std::io;
-use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::thread::{Builder, JoinHandle};
 
 use crate::panics::passed_on;
 
@@ -11,15 +11,6 @@ pub fn spawn<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     without_signals(|| Builder::new().name(name.to_owned()).spawn(|| passed_on(body)))
-}
-
-/// The same for a thread that ends within a scope.
-pub fn spawn_scoped<'scope, 'env, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, 'env>,
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'scope,
-) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    without_signals(|| Builder::new().name(name.to_owned()).spawn_scoped(scope, || passed_on(body)))
 }
 
 /// A new thread inherits the mask of the one that starts it.

@@ -10,7 +10,7 @@ use crate::bootstrap::dial::Dial;
 use crate::bootstrap::last_word::is_conflict;
 use crate::bootstrap::listen::Listening;
 use crate::bootstrap::rendezvous::places::{entry, is_one_host};
-use crate::bootstrap::rendezvous::{LINK, Met, late, nap, system};
+use crate::bootstrap::rendezvous::{LINK, Met, late, nap};
 use crate::bootstrap::too_late::ranks;
 use crate::bootstrap::visitors::Visitors;
 use crate::bootstrap::{Connection, printed};
@@ -61,8 +61,8 @@ pub fn meet(config: &Config, at: &Address, claims: &Claims, deadline: Option<Ins
         Ok(entries) => {
             let listening = guest.listening.into_iter().map(|(_, listening)| listening).collect();
             let visitors = Visitors::new(claims.clone(), config.rank - 1);
-            // No other job looks for a rank at the port that it was given.
             let config = Config { entries, ..config.clone() };
+            // No other job looks for its ranks at a port that the system chose: forming need not wait for any.
             Ok(Met { config, listening, listens_since: begun, visitors })
         }
         Err(error) => {
@@ -79,8 +79,9 @@ impl Guest<'_> {
             let now = Instant::now();
             self.dial.progress(self.claims, now)?;
             if let Some(connection) = self.dial.take() {
-                self.host =
-                    Some(self.take_over(connection).map_err(|e| system("taking over a connection", &e))?);
+                self.host = Some(
+                    self.take_over(connection).map_err(|e| Error::system("taking over a connection", &e))?,
+                );
             }
             while let Some(frame) = self.host.as_mut().and_then(|host| host.control.next()) {
                 self.hear(frame)?;
@@ -166,7 +167,8 @@ impl Guest<'_> {
         });
         entries.extend(self.host.iter().filter_map(|host| host.control.waits()));
         let due = [dial, self.deadline].into_iter().flatten();
-        sys::poll(&mut entries, Some(nap(due, now))).map_err(|error| system("waiting for rank 0", &error))?;
+        sys::poll(&mut entries, Some(nap(due, now)))
+            .map_err(|error| Error::system("waiting for rank 0", &error))?;
         Ok(())
     }
 

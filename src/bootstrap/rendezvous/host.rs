@@ -10,7 +10,7 @@ use crate::bootstrap::last_word::{MOMENT, is_conflict};
 use crate::bootstrap::listen::Listening;
 use crate::bootstrap::rendezvous::guests::Guests;
 use crate::bootstrap::rendezvous::places::entry;
-use crate::bootstrap::rendezvous::{Met, late, nap, system};
+use crate::bootstrap::rendezvous::{Met, late, nap};
 use crate::bootstrap::resolve::is_loopback;
 use crate::bootstrap::too_late::ranks;
 use crate::bootstrap::visitors::Visitors;
@@ -122,7 +122,8 @@ impl Host<'_> {
         entries.extend(self.visitors.guests.iter().flat_map(Guests::waits));
         let news = self.visitors.guests.as_ref().and_then(Guests::next_wake);
         let due = [rival, news, end, self.visitors.next_wake()].into_iter().flatten();
-        sys::poll(&mut entries, Some(nap(due, now))).map_err(|error| system("waiting for ranks", &error))?;
+        sys::poll(&mut entries, Some(nap(due, now)))
+            .map_err(|error| Error::system("waiting for ranks", &error))?;
         Ok(())
     }
 

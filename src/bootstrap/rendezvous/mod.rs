@@ -21,7 +21,7 @@ use crate::bootstrap::claims::{Claims, LinkName};
 use crate::bootstrap::config::{Address, Config};
 use crate::bootstrap::listen::Listening;
 use crate::bootstrap::visitors::Visitors;
-use crate::error::{Error, Result, Status, os_words};
+use crate::error::{Error, Result, Status};
 use crate::wire::LinkKind;
 
 /// The longest sleep: a look-up's answer has no descriptor to wake the loop.
@@ -51,10 +51,6 @@ pub fn meet(config: &Config, at: &Address, claims: &Claims, deadline: Option<Ins
 fn late(config: &Config, status: Status, parts: &[String]) -> Error {
     let waited = config.connect_timeout.unwrap_or_default().as_millis();
     Error::new(status, format!("the ring did not form within {waited} ms: {}", parts.join("; ")))
-}
-
-fn system(what: &str, error: &std::io::Error) -> Error {
-    Error::new(Status::System, format!("{what}: {}", os_words(error))).with_os(error)
 }
 
 /// How long to sleep when these are the next things due.
