@@ -308,8 +308,7 @@ static void apart(ring_group_t *group, const struct call *call, size_t shift) {
   free_buffer(&recv);
 }
 
-/* Where send and recv start in the one buffer of a call in place. */
-static bool in_place_form(const struct call *call, int size, int rank, size_t *send, size_t *recv) {
+bool in_place_form(const struct call *call, int size, int rank, size_t *send, size_t *recv) {
   *send = *recv = 0;
   if (has_root(call->kind) && rank != call->root) return call->kind != BROADCAST;
   switch (call->kind) {

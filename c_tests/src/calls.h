@@ -70,6 +70,9 @@ struct span reduced_part(const struct call *call, int size, int rank);
 size_t send_elements(const struct call *call, int size, int rank);
 size_t recv_elements(const struct call *call, int size, int rank);
 
+/* Where send and recv start in the one buffer of a call in place, if it has such a form on this rank. */
+bool in_place_form(const struct call *call, int size, int rank, size_t *send, size_t *recv);
+
 /* Makes the call. */
 ring_status_t make_call(ring_group_t *group, const struct call *call, const void *send, void *recv);
 

@@ -56,6 +56,10 @@ static uint16_t to_bfloat(float value) {
   return (uint16_t)kept;
 }
 
+uint16_t to_narrow(ring_dtype_t dtype, float value) {
+  return dtype == RING_DTYPE_FLOAT16 ? to_half(value) : to_bfloat(value);
+}
+
 /* ---- inputs ---- */
 
 static uint64_t mix(uint64_t x) {

@@ -5,6 +5,9 @@
 #include <ring.h>
 #include <stdbool.h>
 
+/* A value as the nearest float16 or bfloat16, ties to even. */
+uint16_t to_narrow(ring_dtype_t dtype, float value);
+
 /* The element `index` of a rank's input: ordinary values, and for floating-point types now and then
  * a NaN, an infinity, a zero of either sign or a subnormal. */
 void input_element(ring_dtype_t dtype, int rank, size_t index, void *out);
