@@ -194,7 +194,8 @@ static void ended_requests(int rank, int size, const char *hosts, void *data) {
     ring_status_t status = ring_request_wait(requests[i], RING_TIMEOUT_INFINITE);
     CHECK(status == RING_STATUS_OK || status == RING_STATUS_ABORTED || (!by_abort && status == RING_STATUS_PEER_LOST),
           "%s", last_error());
-    CHECK(status != RING_STATUS_OK || i % 4 < 2);
+    /* Of the others' sends rank 0 may have received some. */
+    CHECK(status != RING_STATUS_OK || i % 4 < 2 || rank == 0);
     free(recv[i]);
     free(send[i]);
     ring_request_destroy(requests[i]);
