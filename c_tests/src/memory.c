@@ -83,6 +83,23 @@ static void all_collectives(int rank, int size, const char *hosts, void *data) {
   ring_group_destroy(group);
 }
 
+/* Groups of its ranks, and of theirs. */
+static void all_splits(int rank, int size, const char *hosts, void *data) {
+  ring_group_t *group = enter(rank, hosts, 2), *half = NULL, *one = NULL, *none = group;
+  int sum = 0;
+  (void)data;
+  OK(ring_group_split(group, rank % 2, -rank, &half));
+  OK(ring_group_split(half, ring_group_rank(half), 0, &one));
+  OK(ring_group_split(group, -1, 0, &none));
+  CHECK(none == NULL && ring_group_size(one) == 1);
+  ring_group_destroy(group);
+  OK(ring_all_reduce(half, &rank, &sum, 1, RING_DTYPE_INT32, RING_OP_SUM));
+  CHECK(size > 3 || sum == (rank % 2 ? 1 : size == 3 ? 2 : 0), "%d", sum);
+  GET(RING_STATUS_INVALID_ARGUMENT, ring_group_split(half, 0, 0, NULL));
+  ring_group_destroy(one);
+  ring_group_destroy(half);
+}
+
 /* Every kind once a count, and with displacements. */
 static void every_kind(int rank, int size, const char *hosts, void *data) {
   ring_group_t *group = enter(rank, hosts, *(int *)data);
@@ -194,7 +211,7 @@ static void ended_requests(int rank, int size, const char *hosts, void *data) {
     ring_status_t status = ring_request_wait(requests[i], RING_TIMEOUT_INFINITE);
     CHECK(status == RING_STATUS_OK || status == RING_STATUS_ABORTED || (!by_abort && status == RING_STATUS_PEER_LOST),
           "%s", last_error());
-    /* Of the others' sends rank 0 may have received some. */
+    /* Only messages may have ended well: no collective had rank 0. */
     CHECK(status != RING_STATUS_OK || i % 4 < 2 || rank == 0);
     free(recv[i]);
     free(send[i]);
@@ -441,6 +458,7 @@ int main(int argc, char **argv) {
   run(size, all_collectives, &connections, 0);
   run(size, every_kind, &connections, 0);
   run(size, all_messages, NULL, 0);
+  run(size, all_splits, NULL, 0);
   run(size, all_requests, NULL, 0);
   run(size, refused, NULL, 0);
   run(size, from_environment, NULL, 0);
