@@ -278,7 +278,9 @@ static float wide_input(ring_dtype_t dtype, int rank, size_t index) {
 /* An element of a chain whose partial sums are float32, rounded at its end. */
 static uint16_t wide_chain(ring_dtype_t dtype, ring_op_t op, int size, int first, int direction, size_t index) {
   float sum = wide_input(dtype, first, index);
-  for (int turn = 1; turn < size; turn++) sum = wide_input(dtype, rank_in_chain(size, first, direction, turn), index) + sum;
+  for (int turn = 1; turn < size; turn++) {
+    sum = wide_input(dtype, rank_in_chain(size, first, direction, turn), index) + sum;
+  }
   if (op == RING_OP_MEAN) sum /= (float)size;
   return dtype == RING_DTYPE_FLOAT16 ? to_half(sum) : to_bfloat(sum);
 }
