@@ -260,16 +260,51 @@ static size_t cut(size_t index, size_t length, size_t parts) {
   return (size_t)((unsigned __int128)index * length / parts);
 }
 
+static int rank_in_chain(int size, int first, int direction, int turn) {
+  return ((first + direction * turn) % size + size) % size;
+}
+
+static bool sums_are_wide;
+
+void keep_sums_wide(bool on) { sums_are_wide = on; }
+
+static bool has_wide_sums(ring_dtype_t dtype, ring_op_t op) {
+  return sums_are_wide && (dtype == RING_DTYPE_FLOAT16 || dtype == RING_DTYPE_BFLOAT16) &&
+         (op == RING_OP_SUM || op == RING_OP_MEAN);
+}
+
+static float wide_input(ring_dtype_t dtype, int rank, size_t index) {
+  uint16_t bits;
+  input_element(dtype, rank, index, &bits);
+  return dtype == RING_DTYPE_FLOAT16 ? from_half(bits) : from_bfloat(bits);
+}
+
+/* An element of a chain whose partial sums are float32, rounded at its end. */
+static uint16_t wide_chain(ring_dtype_t dtype, ring_op_t op, int size, int first, int direction, size_t index) {
+  float sum = wide_input(dtype, first, index);
+  for (int turn = 1; turn < size; turn++) {
+    sum = wide_input(dtype, rank_in_chain(size, first, direction, turn), index) + sum;
+  }
+  if (op == RING_OP_MEAN) sum /= (float)size;
+  return dtype == RING_DTYPE_FLOAT16 ? to_half(sum) : to_bfloat(sum);
+}
+
 void expect_chain(ring_dtype_t dtype, ring_op_t op, int size, int first, int direction, size_t start, size_t count,
                   void *out) {
   size_t element = ring_dtype_size(dtype);
+  if (has_wide_sums(dtype, op)) {
+    for (size_t i = 0; i < count; i++) {
+      uint16_t value = wide_chain(dtype, op, size, first, direction, start + i);
+      memcpy((char *)out + i * element, &value, element);
+    }
+    return;
+  }
   for (size_t i = 0; i < count; i++) {
     unsigned char value[8], own[8];
     input_element(dtype, first, start + i, value);
     if (size == 1 && dtype == RING_DTYPE_BOOL) value[0] = value[0] != 0;
     for (int turn = 1; turn < size; turn++) {
-      int rank = ((first + direction * turn) % size + size) % size;
-      input_element(dtype, rank, start + i, own);
+      input_element(dtype, rank_in_chain(size, first, direction, turn), start + i, own);
       step(dtype, op, own, value);
       memcpy(value, own, element);
     }

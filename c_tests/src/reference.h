@@ -18,6 +18,10 @@ void fill_input(ring_dtype_t dtype, int rank, size_t count, void *out);
 /* Whether the pair of type and operation is defined. */
 bool is_supported(ring_dtype_t dtype, ring_op_t op);
 
+/* Whether what is expected from now on has the sums and means of 16-bit floats kept in float32 along a chain, as in
+ * groups with RING_FLAG_WIDE_ACCUMULATION; at first it hasn't. */
+void keep_sums_wide(bool on);
+
 /* The right result of an all-reduce of `size` ranks' inputs. */
 void expect_all_reduce(ring_dtype_t dtype, ring_op_t op, int size, size_t count, void *out);
 

@@ -9,9 +9,18 @@ use crate::bootstrap::config::{self, Settings};
 use crate::bootstrap::secret::{MAX_SECRET, Secret};
 use crate::error::{Error, Result, Status};
 
-/// In the flags of ring_config_t: sums and means of float16 and bfloat16 are kept in float32 from the first
-/// addition to the last and rounded once, a mean after its division. Without it each addition rounds.
-/// Results are closer, and larger groups send more: partial sums are 4 bytes an element in place of 2.
+/// In the flags of ring_config_t, alike on all ranks: sums and means of float16 and bfloat16 are kept in
+/// float32 from the first addition to the last and rounded once, a mean after its division. Without it each
+/// addition rounds.
+///
+/// It holds for ring_all_reduce, ring_reduce_scatter, ring_reduce_scatter_v and ring_reduce, as requests, too,
+/// and in groups that are split off. Values are added in the order that they have without it, and all ranks
+/// end with the same bits. Nothing changes for other types and operations, or for a sum of two ranks.
+///
+/// It costs bytes, since partial sums travel as 4 an element in place of 2. The reduction alone (reduce_scatter,
+/// reduce) sends up to twice as many; an all_reduce, whose results go round as 2, up to 1.5 times as many.
+/// Groups of two send no partial sums, and neither do small calls, in which every rank's values travel as they
+/// are: these send no more.
 pub const RING_FLAG_WIDE_ACCUMULATION: u32 = 1;
 
 const _: () = assert!(RING_FLAG_WIDE_ACCUMULATION == config::WIDE_ACCUMULATION);
