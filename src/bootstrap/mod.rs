@@ -20,6 +20,7 @@ mod reach;
 mod rendezvous;
 mod resolve;
 mod rivals;
+mod strangers;
 mod switchboard;
 mod too_late;
 mod visitors;

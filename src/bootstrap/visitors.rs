@@ -1,10 +1,8 @@
-//! The accepting side: connections whose hello is awaited, the left neighbour's links, and
-//! strangers.
+//! The accepting side: connections whose hello is awaited, and the left neighbour's links.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +12,7 @@ use crate::bootstrap::control::Control;
 use crate::bootstrap::dial::is_out_of_descriptors;
 use crate::bootstrap::handshake::{Acceptor, Heard, Unproved};
 use crate::bootstrap::rendezvous::Guests;
+use crate::bootstrap::strangers::Strangers;
 use crate::bootstrap::switchboard::Switchboard;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status};
@@ -36,8 +35,6 @@ const LONG_TURN: Duration = Duration::from_millis(20);
 const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// With no descriptor left, not even to accept and close, the listener is left alone for this long.
 const DEAF: Duration = Duration::from_millis(50);
-/// Strangers' addresses that a text shows.
-const SHOWN: usize = 4;
 
 /// A descriptor that is given up to accept, and so get rid of, a connection when all are used up.
 struct Reserve {
@@ -71,16 +68,10 @@ pub struct Visitors {
     pub control: Option<Control>,
     /// Which process the joined links lead to.
     nonce: Option<[u8; 16]>,
-    strangers: u64,
+    strangers: Strangers,
     refused_left: bool,
-    /// Those of the strangers that did not speak this protocol.
-    unknown: u64,
-    /// The last stranger that spoke this protocol, in words.
-    outsider: Option<String>,
     /// Whoever claimed last to be the left neighbour and didn't prove it, in words.
     impostor: Option<String>,
-    /// Where the last of the unknown ones came from, without repetitions.
-    strange: Vec<IpAddr>,
     reserve: Option<Reserve>,
     deaf_until: Option<Instant>,
     /// The last error for want of descriptors.
@@ -115,11 +106,8 @@ impl Visitors {
             joined: HashMap::new(),
             control: None,
             nonce: None,
-            strangers: 0,
+            strangers: Strangers::default(),
             refused_left: false,
-            unknown: 0,
-            outsider: None,
-            strange: Vec::new(),
             impostor: None,
             reserve: Reserve::new(),
             deaf_until: None,
@@ -202,8 +190,7 @@ impl Visitors {
             return false;
         }
         if let Ok((socket, _)) = listener.socket.accept() {
-            self.strangers += 1;
-            self.unknown += 1;
+            self.strangers.count_unheard();
             close_at_once(socket);
         }
         self.reserve = Reserve::new();
@@ -212,7 +199,7 @@ impl Visitors {
 
     /// Counts a stranger and closes its connection.
     fn refuse(&mut self, connection: Connection) {
-        self.count_unknown(&connection);
+        self.strangers.count_unknown(connection.address.ip());
         let from = printed(&connection.address);
         log::line!(Info, "a connection from {from} did not speak this library's protocol and was closed");
         close_at_once(connection.socket);
@@ -220,20 +207,8 @@ impl Visitors {
 
     /// Counts a stranger that spoke this protocol, and keeps what is to be told of it.
     pub(super) fn count_outsider(&mut self, told: String) {
-        self.strangers += 1;
         log::line!(Warn, "{told}");
-        self.outsider = Some(told);
-    }
-
-    fn count_unknown(&mut self, connection: &Connection) {
-        self.strangers += 1;
-        self.unknown += 1;
-        let from = connection.address.ip();
-        self.strange.retain(|known| *known != from);
-        self.strange.push(from);
-        if self.strange.len() > SHOWN {
-            self.strange.remove(0);
-        }
+        self.strangers.count_outsider(told);
     }
 
     /// Reads what visitors have said, and lets the left neighbour's links in.
@@ -274,7 +249,7 @@ impl Visitors {
             guests.suspect(rank, &told);
         }
         if claimed == Some(self.left) {
-            self.strangers += 1;
+            self.strangers.count_impostor();
             log::line!(Warn, "{told}");
             self.impostor = Some(told);
         } else {
@@ -388,8 +363,9 @@ impl Visitors {
         self.refused_left
     }
 
+    /// Connections so far that were no peer's.
     pub fn strangers(&self) -> u64 {
-        self.strangers
+        self.strangers.count()
     }
 
     /// Whoever claimed last to be the left neighbour and didn't prove it, in words; None if nobody did, or
@@ -400,23 +376,7 @@ impl Visitors {
 
     /// Strangers, for the text of a ring that did not form.
     pub fn strangers_text(&self) -> Vec<String> {
-        let mut from = self.strange.clone();
-        for visitor in self.open.iter().rev() {
-            let ip = visitor.connection.address.ip();
-            if from.len() < SHOWN && !from.contains(&ip) {
-                from.push(ip);
-            }
-        }
-        let count = self.unknown + self.open.len() as u64;
-        let shown: Vec<_> = from.iter().map(IpAddr::to_string).collect();
-        let shown = shown.join(", ");
-        let unknown = (count > 0).then(|| {
-            format!(
-                "connections that did not speak this library's protocol: {count}, from {shown} (a stock MLX ring \
-                 may be one)"
-            )
-        });
-        self.outsider.clone().into_iter().chain(unknown).collect()
+        self.strangers.in_words(self.open.iter().map(|visitor| visitor.connection.address.ip()))
     }
 
     /// The last error for want of descriptors.

@@ -10,7 +10,6 @@ use super::control::Control;
 use super::peers::{Peers, Side};
 use super::record::broken_link;
 use super::spread::Spread;
-use super::verdict::{Jury, Verdict};
 use crate::error::{Error, Status, os_words};
 use crate::link::{Arrival, TcpLink};
 use crate::log;
@@ -27,10 +26,6 @@ const GRACE: Duration = Duration::from_millis(250);
 /// link's within this time, a packet of it lost and sent again (200 ms on Linux) included, or the
 /// process is alive.
 pub(super) const SETTLES: Duration = Duration::from_millis(500);
-
-/// At a deadline the roll is waited for no longer, even where rounds are called faster than they can be
-/// answered: a call may outlast its deadline by a second.
-const HEARING: Duration = Duration::from_millis(900);
 /// Frames that are read from a link before what came of them is sent and others have their turn: a
 /// peer that floods this rank must neither fill its memory nor hold up its calls.
 const FRAMES: usize = 64;
@@ -140,7 +135,7 @@ impl Health {
         done
     }
 
-    fn publish(&self, state: &mut State) {
+    pub(super) fn publish(&self, state: &mut State) {
         let frames = state.spread.take_outbox();
         if frames.is_empty() && state.failing_since.is_some() == state.spread.failure().is_some() {
             return;
@@ -345,78 +340,6 @@ impl Health {
         self.state().spread.leave(succeeded);
     }
 
-    /// Asks every rank what it does, unless they were asked just now.
-    pub fn call_roll(&self) {
-        self.act(|spread| spread.call_roll(Instant::now()));
-    }
-
-    /// Whether a rank has answered a roll that was called since then; calls one if it hasn't.
-    pub fn has_answered(&self, rank: usize, since: Instant) -> bool {
-        let has_answered = self.state().spread.roll().has_answered(rank, since);
-        if !has_answered {
-            self.call_roll();
-        }
-        has_answered
-    }
-
-    /// At a deadline: reads the control links, and sees to it that the roll is fresh and has had its
-    /// time.
-    pub fn consult(&self) {
-        drop(self.state_with_ripe_roll());
-    }
-
-    /// The same without waiting: for how long at most the roll is still to be waited for, which has been since
-    /// `since`. This rank's watcher reads the answers meanwhile.
-    pub fn hear(&self, since: Instant) -> Duration {
-        let mut state = self.state();
-        self.read(&mut state);
-        let now = Instant::now();
-        let end = since + HEARING;
-        if state.failing_since.is_some() || self.stop.is_raised() || now >= end {
-            return Duration::ZERO;
-        }
-        if state.spread.roll().ripens(now).is_none() {
-            state.spread.call_roll(now);
-            self.publish(&mut state);
-        }
-        state.spread.roll().ripens(now).unwrap_or_default().min(end - now)
-    }
-
-    fn state_with_ripe_roll(&self) -> MutexGuard<'_, State> {
-        let end = Instant::now() + HEARING;
-        let mut state = self.state();
-        loop {
-            self.read(&mut state);
-            let now = Instant::now();
-            match state.spread.roll().ripens(now) {
-                _ if state.failing_since.is_some() || self.stop.is_raised() || now >= end => return state,
-                Some(Duration::ZERO) => return state,
-                Some(left) => state = self.wait(state, left),
-                None => {
-                    state.spread.call_roll(now);
-                    self.publish(&mut state);
-                }
-            }
-        }
-    }
-
-    /// Who holds a collective up, by the latest roll.
-    pub fn judge_collective(&self, call: &CallHeader) -> Verdict {
-        self.judge(|jury| jury.on_collective(call))
-    }
-
-    /// Who holds a message up, by the latest roll.
-    pub fn judge_message(&self, message: &Message) -> Verdict {
-        self.judge(|jury| jury.on_message(message))
-    }
-
-    fn judge(&self, judge: impl FnOnce(&Jury<'_>) -> Verdict) -> Verdict {
-        // Another rank may have begun a round since this one consulted the last, to which nobody has
-        // answered yet.
-        let state = self.state_with_ripe_roll();
-        judge(&state.spread.jury())
-    }
-
     /// Says goodbye, unless the group has failed, and has the watcher end.
     pub fn close(&self) {
         self.act(Spread::say_goodbye);
@@ -456,11 +379,10 @@ impl Health {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::frames::FrameLink;
-    use crate::sys;
-    use crate::wire::{Frame, Kind, Presence};
+    use crate::wire::Kind;
     use std::net::{TcpListener, TcpStream};
 
     fn connected() -> [TcpLink; 2] {
@@ -471,37 +393,12 @@ mod tests {
     }
 
     /// Rank 0 of two, and what rank 1 has of the link to it.
-    fn rank_and_peer() -> (Health, FrameLink) {
+    pub fn rank_and_peer() -> (Health, FrameLink) {
         let [ours, theirs] = connected();
         let peers = Peers { rank: 0, size: 2, addresses: Vec::new() };
         (Health::new(peers, vec![ours], Signals::new().unwrap()).unwrap(), FrameLink::new(theirs))
     }
 
-    fn await_frame(peer: &mut FrameLink, wanted: &Frame) {
-        while peer.read().unwrap().as_ref() != Some(wanted) {
-            let arrived = sys::poll(&mut [peer.waits().unwrap()], Some(Duration::from_secs(10)));
-            assert!(arrived.unwrap(), "{wanted:?} does not come");
-        }
-    }
-
-    #[test]
-    fn a_roll_that_another_rank_calls_before_the_verdict_has_its_time() {
-        let (health, mut peer) = rank_and_peer();
-        let call = CallHeader::new(Kind::Barrier, 1);
-        let answer = |round| Frame::Present { round, rank: 1, presence: Presence::default() };
-        health.enter(call);
-        health.call_roll();
-        await_frame(&mut peer, &Frame::RollCall { round: 1 });
-        peer.send(&answer(1));
-        health.consult();
-        peer.send(&Frame::RollCall { round: 2 });
-        while health.state().spread.roll().answers()[1].is_some() {
-            health.attend();
-        }
-        peer.send(&answer(2));
-        let verdict = health.judge_collective(&call);
-        assert_eq!(verdict.text, "rank 1 has made no call since call 0; it has not made call 1");
-    }
     #[test]
     fn an_abort_ends_what_is_in_its_grace() {
         let (health, _peer) = rank_and_peer();

@@ -3,6 +3,7 @@
 //! threads share: they report, ask and wait there, and never need the watcher to be quick.
 
 mod control;
+mod deadline;
 mod health;
 mod messages;
 mod peers;
