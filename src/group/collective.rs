@@ -215,7 +215,7 @@ impl<'g, 'a> Collective<'g, 'a> {
             Stage::Meet => {
                 // Nothing to lay: the watcher makes the links.
                 let reach = group.reach.as_ref().ok_or(Fault::Stopped)?;
-                self.stage = Stage::Linking(Linking::begin(reach, *place, *timeout)?);
+                self.stage = Stage::Linking(Linking::begin(reach, *place, *timeout));
                 return Ok(Turn::Moved);
             }
             Stage::Linking(linking) => Stage::Agree(linking.into_links()),

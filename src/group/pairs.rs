@@ -3,9 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::planning::link_to;
 use crate::bootstrap::{Deadline, Reach};
-use crate::engine::Fault;
 use crate::link::{ComingLink, Link};
 use crate::plan::Place;
 use crate::sys::{Interest, PollEntry};
@@ -40,6 +38,7 @@ impl Pairs {
 
 /// Links on their way.
 pub struct Linking {
+    /// The next one in order is the last.
     coming: Vec<ComingLink>,
     here: Vec<ComingLink>,
     /// One of them will not come.
@@ -49,21 +48,23 @@ pub struct Linking {
 
 impl Linking {
     /// Opens the links to higher ranks, and expects those of lower ones.
-    pub fn begin(reach: &Reach, place: Place, timeout: Option<Duration>) -> Result<Linking, Fault> {
+    pub fn begin(reach: &Reach, place: Place, timeout: Option<Duration>) -> Linking {
         let patience = timeout.map_or(MOST_PATIENCE, |timeout| MOST_PATIENCE.min(timeout / PART_OF_TIMEOUT));
         let until = Instant::now() + patience;
-        let mut coming = Vec::new();
-        for steps in 2..place.size - 1 {
+        let mut linking = Linking { coming: Vec::new(), here: Vec::new(), failed: false, until };
+        for steps in (2..place.size - 1).rev() {
             let peer = (place.rank + steps) % place.size;
             let arrival = match place.rank < peer {
                 true => reach.dial((LinkKind::Pair, 0), peer, Deadline::Final(Some(until))),
                 false => reach.await_link((LinkKind::Pair, 0), peer),
             };
-            let link = link_to(place, peer);
-            coming.push(ComingLink::new(arrival.map_err(|error| Fault::Unreached { link, error })?));
+            match arrival {
+                Ok(arrival) => linking.coming.push(ComingLink::new(arrival)),
+                // This host has no descriptor for it: all do without.
+                Err(_) => linking.failed = true,
+            }
         }
-        coming.reverse();
-        Ok(Linking { coming, here: Vec::new(), failed: false, until })
+        linking
     }
 
     /// Takes in what has come; whether nothing is waited for any more.
