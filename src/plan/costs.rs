@@ -10,9 +10,9 @@ use super::*;
 
 /// Elements, by direction (right, left) where there are two.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cost {
+pub(super) struct Cost {
     /// Sent to the neighbour, on all lanes together.
-    sent: [usize; 2],
+    pub sent: [usize; 2],
     /// Reduced on arrival.
     reduced: [usize; 2],
     /// Stored on arrival.
@@ -35,12 +35,12 @@ impl Cost {
 }
 
 /// What is kept of a rank's plan: those of a large ring are too much memory together.
-struct Counted {
-    cost: Cost,
+pub(super) struct Counted {
+    pub cost: Cost,
     passes: Vec<CountedPass>,
 }
 
-struct CountedPass {
+pub(super) struct CountedPass {
     flow: Flow,
     hold: usize,
     sent: usize,
@@ -90,7 +90,7 @@ fn count_plan(plan: &Plan) -> Counted {
 }
 
 /// The plans of all ranks.
-fn count_all(size: usize, lanes: usize, fill: impl Fn(&mut Plan, Place)) -> Vec<Counted> {
+pub(super) fn count_all(size: usize, lanes: usize, fill: impl Fn(&mut Plan, Place)) -> Vec<Counted> {
     let mut plan = Plan::default();
     let counted = (0..size).map(|rank| {
         plan.clear();
@@ -102,7 +102,7 @@ fn count_all(size: usize, lanes: usize, fill: impl Fn(&mut Plan, Place)) -> Vec<
 
 /// The longest chain of sends of which each had to wait for the one before: the rounds that a pass
 /// takes if in each round every rank sends all that it may, and hears at its end what it was sent.
-fn steps(ranks: &[Counted]) -> usize {
+pub(super) fn steps(ranks: &[Counted]) -> usize {
     let size = ranks.len();
     let rounds = |pass: usize| {
         let flow = ranks[0].passes[pass].flow;

@@ -11,6 +11,8 @@ mod choose;
 mod costs;
 mod exchange;
 mod flood;
+#[cfg(test)]
+mod loads;
 mod parts;
 mod personal;
 mod reduce_scatter;
