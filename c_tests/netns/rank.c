@@ -208,7 +208,38 @@ static void last_gather(const struct task *task) {
   free(all);
 }
 
-/* Rank 0 can't reach rank 2, which has no other effect. */
+/* Elements that one rank sends to another in an exchange of blocks; large enough to want direct links. */
+static size_t block(int from, int to) { return (size_t)(9001 * (from + 1) + 377 * to); }
+
+static uint32_t block_value(int from, int to, size_t i) { return (uint32_t)(from * 1000003 + to * 4099) + (uint32_t)i; }
+
+/* All ranks exchange blocks, of the same length or not; the result of a call in which `odd`, if it is a rank, expects
+ * too much of the rank before the one before it. */
+static ring_status_t exchange(ring_group_t *group, bool even, int odd) {
+  enum { RANKS = 4 };
+  int rank = ring_group_rank(group);
+  size_t sends[RANKS], recvs[RANKS], out = 0, into = 0;
+  for (int peer = 0; peer < RANKS; peer++) {
+    sends[peer] = even ? block(0, 0) : block(rank, peer);
+    recvs[peer] = even ? block(0, 0) : block(peer, rank);
+    if (rank == odd && peer == (rank + 2) % RANKS) recvs[peer]++;
+    out += sends[peer], into += recvs[peer];
+  }
+  uint32_t *send = make_array(out), *recv = make_array(into), *at = send;
+  for (int to = 0; to < RANKS; at += sends[to++])
+    for (size_t i = 0; i < sends[to]; i++) at[i] = block_value(rank, to, i);
+  ring_status_t status = even ? ring_all_to_all(group, send, recv, sends[0], RING_DTYPE_UINT32)
+                              : ring_all_to_all_v(group, send, sends, NULL, recv, recvs, NULL, RING_DTYPE_UINT32);
+  at = recv;
+  for (int from = 0; from < RANKS && status == RING_STATUS_OK; at += recvs[from++])
+    for (size_t i = 0; i < recvs[from]; i++)
+      CHECK(at[i] == block_value(from, rank, i), "element %zu of rank %d's block for rank %d", i, from, rank);
+  free(send);
+  free(recv);
+  return status;
+}
+
+/* Rank 0 can't reach rank 2, which has no other effect: blocks for it take the ring. */
 static void far(const struct task *task) {
   ring_group_t *group = enter(task);
   uint32_t *array = make_array(task->count);
@@ -226,10 +257,18 @@ static void far(const struct task *task) {
     OK(ring_recv(group, array, task->count, RING_DTYPE_UINT32, peer));
     check(array, task->count, (uint32_t)peer, 0);
   }
-  for (int round = 0; round < task->rounds; round++) OK(reduce(group, array, task->count, round));
+  for (int round = 0; round < task->rounds; round++) {
+    OK(exchange(group, round % 2 == 0, -1));
+    OK(exchange(group, round % 2 == 1, -1));
+    OK(reduce(group, array, task->count, round));
+  }
   ring_failure_t failure = {.struct_size = sizeof failure};
   OK(ring_group_failure(group, &failure));
   CHECK(failure.status == RING_STATUS_OK, "%s", group_error(group));
+  /* All hear of two ranks whose counts differ, neighbours of theirs or not. */
+  EXPECT(RING_STATUS_MISMATCH, exchange(group, false, 3));
+  CHECK(strstr(last_error(), "rank 1 called all_to_all_v(uint32, a block of ") && strstr(last_error(), "; rank 3 called"),
+        "%s", last_error());
   ring_group_destroy(group);
   free(array);
 }

@@ -107,6 +107,8 @@ pub enum Fault {
     Unreached { link: usize, error: Error },
     /// The peer makes another call, whose header is left in the link.
     Differs { link: usize, ours: CallHeader, theirs: CallHeader },
+    /// Two ranks make calls that don't fit each other, as all ranks have learnt.
+    Unequal { calls: Box<[(usize, CallHeader); 2]> },
     /// What should have been a header is none.
     Garbled { link: usize },
     /// Nothing moved for the whole timeout; the links that were waited for.
@@ -141,7 +143,7 @@ impl Fault {
             Fault::Stalled { sending, receiving } => {
                 receiving.iter().chain(sending).copied().next().unwrap_or(0)
             }
-            Fault::Stopped | Fault::System(_) | Fault::Refused(_) => 0,
+            Fault::Unequal { .. } | Fault::Stopped | Fault::System(_) | Fault::Refused(_) => 0,
         }
     }
 }

@@ -229,7 +229,7 @@ impl<'g, 'a> Collective<'g, 'a> {
                 }
             }
             Stage::Counts(counts) => {
-                counts.compare(call, *place, &self.header)?;
+                counts.compare(&self.header)?;
                 Stage::Relay(counts)
             }
         };

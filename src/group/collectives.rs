@@ -64,7 +64,7 @@ impl Group {
         let (work, timeout) = (Work::Collective(call), self.timeout());
         driver.add(Pending { work, ticket, timeout, reply, entered: None });
         driver.run(&mut Waking::default());
-        request.result().unwrap_or(Ok(()))
+        request.outcome()
     }
 
     /// A collective whose arguments were refused takes its number.

@@ -44,6 +44,11 @@ impl Group {
                 let sequence = ours.sequence.min(theirs.sequence);
                 Error { sequence, ..Error::new(Status::Mismatch, text) }
             }
+            Fault::Unequal { calls } => {
+                let [(one, first), (other, second)] = *calls;
+                let text = difference(one, &first, other, &second);
+                Error { sequence: first.sequence, ..Error::new(Status::Mismatch, text) }
+            }
             Fault::Garbled { link } => {
                 let rank = (call.rank)(link);
                 let text = format!("what {} sent is no call of this protocol", peers.name(rank));

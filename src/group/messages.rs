@@ -239,7 +239,7 @@ impl Group {
             request
         });
         driver.run(&mut Waking::default());
-        results.map(|request| request.result().unwrap_or(Ok(())))
+        results.map(|request| request.outcome())
     }
 
     /// What a fault of messages means. One that could not be sent is told to its receiver, whose call of the same

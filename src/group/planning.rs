@@ -1,7 +1,7 @@
 //! From a call to passes on links.
 
 use super::calls::Call;
-use super::counts::COUNT_BYTES;
+use super::counts::{COUNT_BYTES, COUNTS_A_PAIR};
 use super::machine::Machine;
 use super::pairs::Pairs;
 use crate::engine::Route;
@@ -58,7 +58,7 @@ pub fn plan_meeting(plan: &mut Plan, place: Place, why: Algorithm) -> Algorithm 
 /// Plans that every rank hears every other's counts.
 pub fn plan_counts(plan: &mut Plan, place: Place) -> Algorithm {
     plan.clear();
-    plan.all_gather(place, place.size, COUNT_BYTES);
+    plan.all_gather(place, COUNTS_A_PAIR * place.size, COUNT_BYTES);
     Algorithm::Counts
 }
 

@@ -56,6 +56,12 @@ impl Request {
         self.result.get().cloned()
     }
 
+    /// How it has ended, once its driver has run all it had.
+    pub fn outcome(&self) -> Result<()> {
+        let lost = || Error::new(Status::Internal, "an operation's result was lost");
+        self.result().unwrap_or_else(|| Err(lost()))
+    }
+
     /// The same, after so long at most; None waits for the end.
     pub fn wait(&self, at_most: Option<Duration>) -> Option<Result<()>> {
         let deadline = at_most.and_then(|at_most| Instant::now().checked_add(at_most));
