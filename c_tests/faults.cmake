@@ -45,7 +45,7 @@ faults_test(stop_reductions_n4 stop 60 during 4 2000 reduce_scatter reduce reduc
 faults_test(stop_listed_n3 stop 60 during 3 2000 all_gather_v all_to_all_v reduce_scatter_v_custom)
 
 foreach(program absent waiting patience destroyed gone interrupted descriptors
-        crossed beside slow_log)
+        crossed beside slow_log split)
   faults_program(${program})
   faults_test(${program} ${program} 120)
 endforeach()

@@ -27,6 +27,8 @@ const WORD: usize = 12 + MAX_TEXT;
 const MAX_TEXT: usize = 256;
 /// A rank whose links don't come waits so much longer than those who try to make them, whose reason is better.
 const REASON_COMES: Duration = Duration::from_millis(500);
+/// The last round has this part of the group's timeout at least, however long making links has taken.
+const LEAST_PART: u32 = 4;
 
 /// What a rank says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,7 +100,7 @@ impl Group {
 
     fn split_in_turn(&self, color: i32, key: i32, ticket: &Ticket) -> Result<Option<Arc<Group>>> {
         let claim = Word { numbers: [color, key], text: String::new() };
-        let claims = self.round(&claim, ticket, Part::FirstRound)?;
+        let claims = self.round(&claim, ticket, Part::FirstRound, self.timeout())?;
         let members = members(&claims, color);
         let split = Message {
             peer: EVERYBODY,
@@ -106,6 +108,7 @@ impl Group {
             is_request: false,
             header: CallHeader::new(Kind::Split, ticket.number),
         };
+        let (began, timeout) = (Instant::now(), self.timeout());
         let made = (color >= 0).then(|| self.make(color, &members, &split)).transpose();
         self.health.end(&split);
         if let Some(first) = self.over() {
@@ -118,7 +121,10 @@ impl Group {
             // Nobody is to wait for links that depend on this rank's.
             self.health.tell_unreached(&split, error);
         }
-        let outcomes = self.round(&outcome(&made), ticket, Part::LastRound)?;
+        // Links that didn't come were waited for already, perhaps for the same frozen rank.
+        let waited = if made.is_err() { began.elapsed() } else { Duration::ZERO };
+        let left = timeout.map(|timeout| timeout.saturating_sub(waited).max(timeout / LEAST_PART));
+        let outcomes = self.round(&outcome(&made), ticket, Part::LastRound, left)?;
         // Who only heard that it won't be says no reason.
         let failed = |outcome: &Word| outcome.numbers[0] != 0;
         let reason = outcomes.iter().position(|outcome| failed(outcome) && !outcome.text.is_empty());
@@ -131,12 +137,12 @@ impl Group {
     }
 
     /// One round: this rank's word to all, and all ranks' words.
-    fn round(&self, own: &Word, ticket: &Ticket, part: Part) -> Result<Vec<Word>> {
+    fn round(&self, own: &Word, ticket: &Ticket, part: Part, timeout: Option<Duration>) -> Result<Vec<Word>> {
         let mut send = own.encode();
         let mut recv = vec![0; WORD * self.size()];
         let (send, into) = (Region::from_slice(&mut send), Region::from_slice(&mut recv));
         let call = Call { send, recv: into, ..Call::new(Kind::Split, WORD) };
-        Collective::begin_part(self, call, ticket, self.timeout(), part)?.run()?;
+        Collective::begin_part(self, call, ticket, timeout, part)?.run()?;
         Ok(recv.chunks_exact(WORD).map(Word::decode).collect())
     }
 
