@@ -27,7 +27,8 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
-C_FILES := $(wildcard tools/*/*.c benches/*/*.c examples/c/*.c) benches/peers/workers/ring.c
+# Where MPI's header is missing its program can't be looked at; its own build does.
+C_FILES := $(filter-out benches/collectives/openmpi.c,$(wildcard tools/*/*.c benches/*/*.c examples/c/*.c)) benches/peers/workers/ring.c
 # The barrier that processes share isn't macOS's.
 ifeq ($(shell uname -s),Linux)
 C_FILES += $(wildcard benches/peers/limits/*.c)

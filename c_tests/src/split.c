@@ -269,7 +269,9 @@ static void ended(int rank, int size, const char *hosts, void *data) {
     return;
   }
   usleep(300000);
-  EXPECT(RING_STATUS_PEER_LOST, ring_barrier(group));
+  /* Rank 0's goodbye is there by then; where it isn't, what rank 0 had called is. */
+  ring_status_t status = ring_barrier(group);
+  CHECK(status == RING_STATUS_PEER_LOST || status == RING_STATUS_MISMATCH, "%s", last_error());
   ring_group_destroy(group);
 }
 
