@@ -21,7 +21,7 @@ fn custom(
     function: impl Fn(*mut u8, *const u8, usize) + Send + Sync + 'static,
 ) -> Call<'static> {
     let (send, recv) = (lasting(count), lasting(count));
-    Call { send, recv, ..Call::new(Kind::AllReduceCustom, count).by_function(1, Box::new(function)) }
+    Call { send, recv, ..Call::new(Kind::AllReduceCustom, count).by_function(1, Box::new(function)).unwrap() }
 }
 
 fn start(group: &Arc<Group>, call: Call<'static>) -> Arc<Request> {

@@ -7,10 +7,7 @@
 unreached() {
   net=$1 from=$2 kind=$3 reason=$4 most=$5
   shift 5
-  make_net "$net" 4
-  ip -n "$run-$net-$from" route add "$kind" "10.0.0.$((3 - from))"
-  start_all "$net" 4 far "$@"
-  finish "$net" 4
+  run_cut_off "$net" "$from" "$kind" far "$@"
   for rank in 0 2; do
     told=$(report "$net" "$rank" unsent)
     case $told in

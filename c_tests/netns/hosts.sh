@@ -74,6 +74,16 @@ finish() {
   done
 }
 
+# run_cut_off NET FROM KIND BEHAVIOUR ARGUMENTS...: four ranks, of which 0 or 2 (FROM) has a route of this kind to the other.
+run_cut_off() {
+  cut_=$1
+  make_net "$1" 4
+  ip -n "$run-$1-$2" route add "$3" "10.0.0.$((3 - $2))"
+  shift 3
+  start_all "$cut_" 4 "$@"
+  finish "$cut_" 4
+}
+
 # report NET RANK WORD: the rest of the rank's report that begins with the word.
 report() { sed -n "s/^$3 //p" "$work/$1.$2"; }
 

@@ -82,8 +82,7 @@ pub struct Course {
 #[derive(Default)]
 pub struct Owed(Vec<(usize, CallHeader)>);
 
-/// A rank is at most so many calls ahead of a neighbour. It is as many writes as a neighbour finds waiting when it
-/// comes back from a pause of 100 us, and less than any buffer of a link.
+/// A rank is at most so many calls ahead of a neighbour: their headers, 768 bytes, fit into any link's buffer.
 const MOST_OWED: usize = 16;
 
 impl Owed {

@@ -281,6 +281,12 @@ impl Link for Limbo {
     fn finish(&mut self) {}
 }
 
+/// A plan that only sends.
+fn sending<'a>(plan: &'a Plan, send: Region<'a>) -> Task<'a> {
+    let none = Region::empty();
+    Task { plan, element: 4, reduction: None, ranks: 2, send, recv: none, scratch: none, sums: none }
+}
+
 #[test]
 fn a_little_room_for_sending_counts_from_when_it_was_there() {
     const TIMEOUT: Duration = Duration::from_millis(1600);
@@ -293,18 +299,8 @@ fn a_little_room_for_sending_counts_from_when_it_was_there() {
     let route =
         Route { out: Some(0), into: None, announce: Some(header(8)), expect: None, gate: 0, may_owe: false };
     engine.route(&plan.passes[0], route);
-    let (mut send, none) = ([0; 32], Region::empty());
-    let send = Region::from_slice(&mut send);
-    let task = Task {
-        plan: &plan,
-        element: 4,
-        reduction: None,
-        ranks: 2,
-        send,
-        recv: none,
-        scratch: none,
-        sums: none,
-    };
+    let mut send = [0; 32];
+    let task = sending(&plan, Region::from_slice(&mut send));
     let stop = Stop::new().unwrap();
     let mut links: [Box<dyn Link>; 1] = [Box::new(limbo)];
     let fault = engine.run(&task, &mut links, &stop, Some(TIMEOUT), &mut Seen::default()).unwrap_err();
@@ -323,18 +319,8 @@ fn send_ahead(engine: &mut Engine, links: &mut Links, sequence: u64) -> Result<(
     let (announce, expect) = (Some(header), Some(header));
     let route = Route { out: Some(0), into: Some(1), announce, expect, gate: 0, may_owe: true };
     engine.route(&plan.passes[0], route);
-    let (mut send, none) = ([1; 8], Region::empty());
-    let send = Region::from_slice(&mut send);
-    let task = Task {
-        plan: &plan,
-        element: 4,
-        reduction: None,
-        ranks: 2,
-        send,
-        recv: none,
-        scratch: none,
-        sums: none,
-    };
+    let mut send = [1; 8];
+    let task = sending(&plan, Region::from_slice(&mut send));
     let (stop, limit) = (Stop::new().unwrap(), Some(Duration::from_millis(50)));
     engine.run(&task, links, &stop, limit, &mut Seen::default())
 }

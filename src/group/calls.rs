@@ -64,9 +64,14 @@ impl<'a> Call<'a> {
     }
 
     /// Elements of so many bytes of the host program's own, reduced by its function: see [`ReduceElements`].
-    pub fn by_function(self, element: usize, function: Box<ReduceElements<'a>>) -> Call<'a> {
-        let reduction = Some(Reduction::Custom(Custom::new(element, function)));
-        Call { element, reduction, ..self }
+    pub fn by_function(self, element: usize, function: Box<ReduceElements<'a>>) -> Result<Call<'a>> {
+        let mut custom = Custom::new(element, function);
+        // Of no elements the size may be any.
+        if self.count > 0 && custom.reserve().is_none() {
+            let text = format!("no memory for two elements of {element} bytes");
+            return Err(Error::new(Status::OutOfMemory, text));
+        }
+        Ok(Call { element, reduction: Some(Reduction::Custom(custom)), ..self })
     }
 
     /// With partial sums that are wider than elements, where the reduction has such.

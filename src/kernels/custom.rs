@@ -1,5 +1,7 @@
 //! Reductions by a function of the host program's.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::memory::Region;
 
 /// What aligns the function's operands at most.
@@ -15,13 +17,24 @@ pub struct Custom<'a> {
     /// Bytes of an element.
     element: usize,
     function: Box<ReduceElements<'a>>,
+    /// Aligned memory for both operands; empty until it is needed.
+    stage: Mutex<Vec<u128>>,
 }
 
 impl<'a> Custom<'a> {
     /// The function gets operands that are aligned to min(16, the largest power of two that divides
     /// `element`) and apart from each other.
     pub fn new(element: usize, function: Box<ReduceElements<'a>>) -> Custom<'a> {
-        Custom { element, function }
+        Custom { element, function, stage: Mutex::default() }
+    }
+
+    /// Gets the memory to align two elements where these are large; None where there is none.
+    pub fn reserve(&mut self) -> Option<()> {
+        let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.element > STAGE_BYTES {
+            stage.try_reserve_exact(2 * self.element.div_ceil(MAX_ALIGNMENT)).ok()?;
+        }
+        Some(())
     }
 
     /// One step: `dst[i] = own[i] op received[i]`. `dst` and `own` are the same memory or apart, `received` is
@@ -34,8 +47,11 @@ impl<'a> Custom<'a> {
             return self.call(dst, received);
         }
         let step = (STAGE_BYTES / self.element).max(1) * self.element;
-        let mut stage = vec![0u128; 2 * step.min(dst.len()).div_ceil(MAX_ALIGNMENT)];
-        let half = stage.len() / 2;
+        let half = step.min(dst.len()).div_ceil(MAX_ALIGNMENT);
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        if stage.len() < 2 * half {
+            stage.resize(2 * half, 0);
+        }
         let (acc, input) = stage.split_at_mut(half);
         for start in (0..dst.len()).step_by(step) {
             let bytes = step.min(dst.len() - start);
@@ -63,6 +79,15 @@ impl<'a> Custom<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_that_no_memory_holds_are_refused() {
+        let reserve = |element| Custom::new(element, Box::new(|_, _, _| {})).reserve();
+        assert_eq!(
+            [1, 100_000, isize::MAX as usize, usize::MAX].map(reserve),
+            [Some(()), Some(()), None, None]
+        );
+    }
 
     #[test]
     fn operands_are_aligned_and_whole_wherever_they_lie() {

@@ -22,7 +22,8 @@ pub(super) const FLOOD_MAX_SCRATCH: usize = 2 << 20;
 /// A flood folds each segment once a rank: so many folds are a megabyte of plan, all segments of 128 ranks.
 pub(super) const FLOOD_MAX_FOLDS: usize = 128 * 128;
 
-/// An all-to-all in which a rank has more bytes for all ranks together goes over direct links.
+/// An all-to-all in which a rank has more bytes for all ranks together goes over direct links: from where on others
+/// don't flood either. Below, a link for each pair of ranks isn't worth its descriptors.
 const DIRECT_FROM_BYTES: usize = 32 << 10;
 
 /// A lane takes part where at least so many bytes of a segment are its own. A message of its own costs some
@@ -39,8 +40,7 @@ impl Place {
         bytes <= most && bytes * self.size <= FLOOD_MAX_SCRATCH && segments * self.size <= FLOOD_MAX_FOLDS
     }
 
-    /// Whether blocks of so many bytes for each of so many ranks go straight to them. Smaller ones are as fast
-    /// along the ring, where a message takes several.
+    /// Whether blocks of so many bytes for each of so many ranks go straight to them.
     pub fn sends_direct(size: usize, block_bytes: usize) -> bool {
         size * block_bytes > DIRECT_FROM_BYTES
     }

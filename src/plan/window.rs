@@ -3,7 +3,7 @@
 use super::{Buffer, Plan, Receipt, Span, Take};
 
 /// What is relayed is cut into blocks of so many bytes: some are under way at once, and all of them stay in a
-/// core's second-level cache.
+/// core's second-level cache. Of 32 to 256 KiB in 2 to 8 slots none was faster at all sizes from 1 to 64 MiB.
 const BLOCK_BYTES: usize = 64 << 10;
 /// Blocks that a pass holds. One leaves, one arrives, and the others make up for a neighbour that is
 /// late.

@@ -33,7 +33,7 @@ pub fn all_reduce_custom<'a>(
 ) -> Result<Call<'a>> {
     let function = custom(element, function)?;
     let (send, recv) = reduced_whole(send, recv, count, element)?;
-    Ok(Call { send, recv, ..Call::new(Kind::AllReduceCustom, count).by_function(element, function) })
+    Ok(Call { send, recv, ..Call::new(Kind::AllReduceCustom, count).by_function(element, function)? })
 }
 
 /// Two buffers of `count` elements each.
@@ -207,7 +207,7 @@ pub fn reduce_scatter_v<'a>(
 ) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
     let op = op(op_number, dtype)?;
-    let call = |total| Call::new(Kind::ReduceScatterV, total).by_op(dtype, op);
+    let call = |total| Ok(Call::new(Kind::ReduceScatterV, total).by_op(dtype, op));
     scattered(place, send, recv, counts, dtype.size(), call)
 }
 
@@ -231,13 +231,13 @@ fn scattered<'a>(
     recv: *mut c_void,
     counts: *const usize,
     element: usize,
-    call: impl FnOnce(usize) -> Call<'a>,
+    call: impl FnOnce(usize) -> Result<Call<'a>>,
 ) -> Result<Call<'a>> {
     let parts = Layout::read(("recv_counts", counts), ("", std::ptr::null()), element, size)?;
     let own = parts.of(rank);
     let (send, recv) = (region("send", send, parts.bytes())?, region("recv", recv, own.len * element)?);
     check_overlap(&send, &recv, InPlace::RecvAt(own.start * element))?;
-    let call = call(parts.total);
+    let call = call(parts.total)?;
     Ok(Call { send, recv, send_parts: parts.into_parts(), recv_parts: Parts::Equal(own.len), ..call })
 }
 
