@@ -71,7 +71,7 @@ def script(n, k, full, heavy):
     def add(name, dtype, count, mode=None):
         lines.append(f"{name} {dtype} {count} {16 * source.randrange(1 << 18)} {next(pools[dtype])} {mode or next(modes)}")
 
-    small = sorted({1, 2, n - 1, n, n + 1, 7, 1000})
+    small = sorted({0, 1, 2, n - 1, n, n + 1, 7, 1000})
     for dtype in BYTES:
         names = ["sum", "max", "min", "gather"] + (["mean"] if dtype in FLOATS else [])
         for name in names:
