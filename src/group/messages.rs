@@ -183,7 +183,8 @@ impl Group {
         }
         let (call, number) = self.message_call(send, recv)?;
         let ticket = self.collectives.turns.take_for(number);
-        let collective = self.check_health().and_then(|()| Collective::begin(self, call, &ticket, self.timeout()));
+        let collective =
+            self.check_health().and_then(|()| Collective::begin(self, call, &ticket, self.timeout()));
         let result = collective.and_then(Collective::run);
         drop(ticket);
         self.leave();

@@ -154,7 +154,9 @@ pub fn route(machine: &mut Machine, place: Place) {
         if let Path::Ring { flow, lane } = pass.path {
             let (out, into) = ring_links(place, flow, lane);
             let (out, into) = (Some(out), Some(into));
-            machine.engine.route(pass, Route { out, into, announce: None, expect: None, gate: number, may_owe: false });
+            machine
+                .engine
+                .route(pass, Route { out, into, announce: None, expect: None, gate: number, may_owe: false });
         }
     }
 }
