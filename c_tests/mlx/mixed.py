@@ -63,8 +63,11 @@ def pools_of(dtype):
     return ["bits"]
 
 
+THIN = {4: 2, 5: 4}  # MLX's threads spin, so that a call of five ranks on two cores takes 0.1 s: one line in so many
+
+
 def script(n, k, full, heavy):
-    """Lines for a ring of n with k addresses. A slow ring gets fewer."""
+    """Lines for a ring of n with k addresses: with `full` every type with every count, else fewer."""
     source = random.Random(1000 * n + k)
     lines, modes, pools, turn = [], itertools.cycle("oia"), {d: itertools.cycle(pools_of(d)) for d in BYTES}, itertools.count()
 
@@ -112,7 +115,7 @@ def script(n, k, full, heavy):
             add("mean", dtype, (1 << 20) + 3)
         add("max", "float16", 3 << 20)
         add("sum", "bool", (1 << 20) + 1)
-    return lines
+    return lines if full else lines[k % 2 :: THIN.get(n, 1)]
 
 
 class Ports:
@@ -228,12 +231,16 @@ class Job:
                 yield int(n), int(k), [other * int(n)] + specs.split(",")
             return
         for n in self.options.sizes:
-            specs = [
-                "".join(letters) for letters in itertools.product(other + "L", repeat=n)
-                if n < 4 or letters.count("L") in (1, n - 1, n) or "".join(letters).replace(other, "S") in ("SLSL", "SSLL", "LSLSL", "SLLSS")
-            ]
             for k in (1, 2):
-                yield n, k, [other * n] + [s for s in specs if "L" in s]
+                specs = ["".join(letters) for letters in itertools.product(other + "L", repeat=n)]
+                yield n, k, [other * n] + [spec for spec in specs if "L" in spec and self.is_wanted(spec, n, k)]
+
+    @staticmethod
+    def is_wanted(spec, n, k):
+        """All rings of two and three; of the larger ones a few, and with two addresses fewer."""
+        lone = spec.count("L") == 1 or (spec.count("L") == n - 1 and k == 1)
+        mixture = [letter == "L" for letter in spec] in ([True, False] * 2, [False, False, True, True], [True, False, True, False, True], [False, True, True, False, False])
+        return n < 4 or lone or mixture or spec == "L" * n
 
     def run(self):
         todo = []
