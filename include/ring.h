@@ -632,7 +632,7 @@ typedef struct ring_api_v1 {
    */
   size_t struct_size;
   /**
-   * The library's RING_ABI_VERSION. Where the header's is another the slots mean something else.
+   * The library's RING_ABI_VERSION; where it isn't the header's, no slot may be used.
    */
   uint32_t abi_version;
   /**

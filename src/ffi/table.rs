@@ -29,7 +29,7 @@ use super::{
 pub struct ring_api_v1 {
     /// Bytes of the library's own table.
     pub struct_size: usize,
-    /// The library's RING_ABI_VERSION. Where the header's is another the slots mean something else.
+    /// The library's RING_ABI_VERSION; where it isn't the header's, no slot may be used.
     pub abi_version: u32,
     /// 0.
     pub reserved: u32,
