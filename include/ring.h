@@ -616,6 +616,209 @@ typedef struct ring_stats {
  */
 typedef struct ring_stats ring_stats_t;
 
+/**
+ * Every function of this header, for a program that loads the library; from ring_get_api_v1. A slot is the
+ * function whose name is ring_ and the slot's: what is said of that function is true of it.
+ *
+ * The library may be older or newer than the program's header, and struct_size says how many slots it has: one
+ * that ends within struct_size is there and isn't NULL, and what lies beyond isn't there to be read. So a program
+ * checks once that the last slot that it uses is there, such as
+ * struct_size >= offsetof(ring_api_v1_t, group_stats) + sizeof(void *). Slots are never moved, taken away or given
+ * another type; new ones come at the end.
+ */
+typedef struct ring_api_v1 {
+  /**
+   * Bytes of the library's own table.
+   */
+  size_t struct_size;
+  /**
+   * The library's RING_ABI_VERSION; where it isn't the header's, no slot may be used.
+   */
+  uint32_t abi_version;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  uint32_t (*version)(void);
+  const char *(*version_string)(void);
+  /**
+   * The one slot with its function's whole name, since the other is the field's above.
+   */
+  uint32_t (*ring_abi_version)(void);
+  size_t (*dtype_size)(ring_dtype_t dtype);
+  const char *(*dtype_name)(ring_dtype_t dtype);
+  const char *(*op_name)(ring_op_t op);
+  const char *(*status_name)(ring_status_t status);
+  const char *(*status_string)(ring_status_t status);
+  size_t (*last_error)(char *buf, size_t len);
+  size_t (*group_last_error)(const ring_group_t *group, char *buf, size_t len);
+  ring_status_t (*group_failure)(const ring_group_t *group, ring_failure_t *out);
+  void (*config_init)(ring_config_t *config, size_t struct_size);
+  ring_status_t (*group_create)(const ring_config_t *config, ring_group_t **out);
+  ring_status_t (*group_create_from_env)(ring_group_t **out);
+  int32_t (*group_rank)(const ring_group_t *group);
+  int32_t (*group_size)(const ring_group_t *group);
+  ring_status_t (*group_set_timeout)(ring_group_t *group, uint32_t timeout_ms);
+  ring_status_t (*group_split)(ring_group_t *group, int32_t color, int32_t key, ring_group_t **out);
+  ring_status_t (*group_abort)(ring_group_t *group);
+  void (*group_destroy)(ring_group_t *group);
+  ring_status_t (*all_reduce)(ring_group_t *group,
+                              const void *send,
+                              void *recv,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              ring_op_t op);
+  ring_status_t (*reduce_scatter)(ring_group_t *group,
+                                  const void *send,
+                                  void *recv,
+                                  size_t recv_count,
+                                  ring_dtype_t dtype,
+                                  ring_op_t op);
+  ring_status_t (*all_gather)(ring_group_t *group,
+                              const void *send,
+                              void *recv,
+                              size_t send_count,
+                              ring_dtype_t dtype);
+  ring_status_t (*broadcast)(ring_group_t *group,
+                             void *buf,
+                             size_t count,
+                             ring_dtype_t dtype,
+                             int32_t root);
+  ring_status_t (*reduce)(ring_group_t *group,
+                          const void *send,
+                          void *recv,
+                          size_t count,
+                          ring_dtype_t dtype,
+                          ring_op_t op,
+                          int32_t root);
+  ring_status_t (*gather)(ring_group_t *group,
+                          const void *send,
+                          void *recv,
+                          size_t send_count,
+                          ring_dtype_t dtype,
+                          int32_t root);
+  ring_status_t (*scatter)(ring_group_t *group,
+                           const void *send,
+                           void *recv,
+                           size_t recv_count,
+                           ring_dtype_t dtype,
+                           int32_t root);
+  ring_status_t (*all_to_all)(ring_group_t *group,
+                              const void *send,
+                              void *recv,
+                              size_t count,
+                              ring_dtype_t dtype);
+  ring_status_t (*barrier)(ring_group_t *group);
+  ring_status_t (*all_gather_v)(ring_group_t *group,
+                                const void *send,
+                                size_t send_count,
+                                void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs,
+                                ring_dtype_t dtype);
+  ring_status_t (*reduce_scatter_v)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    const size_t *recv_counts,
+                                    ring_dtype_t dtype,
+                                    ring_op_t op);
+  ring_status_t (*all_to_all_v)(ring_group_t *group,
+                                const void *send,
+                                const size_t *send_counts,
+                                const size_t *send_displs,
+                                void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs,
+                                ring_dtype_t dtype);
+  ring_status_t (*send)(ring_group_t *group,
+                        const void *buf,
+                        size_t count,
+                        ring_dtype_t dtype,
+                        int32_t dst);
+  ring_status_t (*recv)(ring_group_t *group,
+                        void *buf,
+                        size_t count,
+                        ring_dtype_t dtype,
+                        int32_t src);
+  ring_status_t (*send_recv)(ring_group_t *group,
+                             const void *send,
+                             size_t send_count,
+                             int32_t dst,
+                             void *recv,
+                             size_t recv_count,
+                             int32_t src,
+                             ring_dtype_t dtype);
+  ring_status_t (*all_reduce_custom)(ring_group_t *group,
+                                     const void *send,
+                                     void *recv,
+                                     size_t count,
+                                     size_t element_bytes,
+                                     ring_reduce_fn fn,
+                                     void *user_data);
+  ring_status_t (*reduce_scatter_v_custom)(ring_group_t *group,
+                                           const void *send,
+                                           void *recv,
+                                           const size_t *recv_counts,
+                                           size_t element_bytes,
+                                           ring_reduce_fn fn,
+                                           void *user_data);
+  ring_status_t (*all_reduce_async)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_op_t op,
+                                    ring_request_t **out);
+  ring_status_t (*reduce_scatter_async)(ring_group_t *group,
+                                        const void *send,
+                                        void *recv,
+                                        size_t recv_count,
+                                        ring_dtype_t dtype,
+                                        ring_op_t op,
+                                        ring_request_t **out);
+  ring_status_t (*all_gather_async)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t send_count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+  ring_status_t (*broadcast_async)(ring_group_t *group,
+                                   void *buf,
+                                   size_t count,
+                                   ring_dtype_t dtype,
+                                   int32_t root,
+                                   ring_request_t **out);
+  ring_status_t (*all_to_all_async)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+  ring_status_t (*send_async)(ring_group_t *group,
+                              const void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t dst,
+                              ring_request_t **out);
+  ring_status_t (*recv_async)(ring_group_t *group,
+                              void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t src,
+                              ring_request_t **out);
+  ring_status_t (*barrier_async)(ring_group_t *group, ring_request_t **out);
+  ring_status_t (*request_test)(ring_request_t *request, bool *done);
+  ring_status_t (*request_wait)(ring_request_t *request, uint32_t timeout_ms);
+  void (*request_destroy)(ring_request_t *request);
+  ring_status_t (*set_log_callback)(ring_log_fn log, void *user_data, ring_log_level_t max_level);
+  ring_status_t (*group_stats)(const ring_group_t *group, ring_stats_t *out);
+} ring_api_v1;
+
+/**
+ * Every function of this header.
+ */
+typedef struct ring_api_v1 ring_api_v1_t;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1243,6 +1446,13 @@ ring_status_t ring_set_log_callback(ring_log_fn log,
 RING_NODISCARD
 ring_status_t ring_group_stats(const ring_group_t *group,
                                ring_stats_t *out);
+
+/**
+ * The library's functions in a table, so that dlsym has to find this name alone. The table is constant and lives
+ * as long as the process, since the library is never unloaded: dlclose leaves it. Never NULL. Any thread; never
+ * fails.
+ */
+const ring_api_v1_t *ring_get_api_v1(void);
 
 #ifdef __cplusplus
 }  // extern "C"

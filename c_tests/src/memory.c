@@ -43,6 +43,7 @@ static ring_group_t *enter(int rank, const char *hosts, int connections) {
 
 static void texts(void) {
   CHECK(ring_version() == RING_VERSION && ring_abi_version() == RING_ABI_VERSION && ring_version_string());
+  CHECK(ring_get_api_v1()->all_reduce && ring_get_api_v1()->abi_version == RING_ABI_VERSION);
   for (int i = -1; i < 20; i++) {
     CHECK(ring_dtype_name(i) && ring_op_name(i) && ring_status_name(i) && ring_status_string(i));
     CHECK((ring_dtype_size(i) != 0) == (i >= 0 && i <= RING_DTYPE_COMPLEX64));
