@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stock MLX programs on libring's plugin for MLX's MPI backend: `test_mlx.py PYTHON SHIM own|programs|faults`.
+"""Stock MLX programs on libring's plugin for MLX's MPI backend: `test_mlx.py PYTHON SHIM own|programs|faults|bench`.
 
 PYTHON is an interpreter that has mlx, SHIM the path of libring_mpi.so. Exit status 77: mlx can't be had here, which
 RING_TESTS_REQUIRE_MLX=1 makes a failure. `test_mlx.py PYTHON ring faults` shows what MLX's own ring does instead when a rank
@@ -155,6 +155,15 @@ def show_faults(run):
                       f"says {said[-1] if said else 'nothing'}")
 
 
+def bench(run, shim):
+    """Its script runs and prints a table; nothing here depends on how fast anything is."""
+    command = [sys.executable, f"{HERE}/../../benches/mlx/bench.py", "--python", run.python, "--shim", shim]
+    command += ["--n", "2", "--dtypes", "bfloat16", "--sizes", "1K,1M", "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    rows = re.findall(r"^\| 2 \| bfloat16 \| (1 [KM]iB) \|( \S+ [mu]s \(\S+ [mu]s\) \|){2} \S+ \(\S+ to \S+\) \|$", done.stdout, re.M)
+    require(done.returncode == 0 and [row[0] for row in rows] == ["1 KiB", "1 MiB"], done.stdout + done.stderr)
+
+
 def has_mlx(python):
     try:
         done = subprocess.run([python, "-c", "import mlx.core as mx; assert mx.distributed.is_available()"],
@@ -165,7 +174,7 @@ def has_mlx(python):
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[3] not in (*PROGRAM, "faults"):
+    if len(sys.argv) != 4 or sys.argv[3] not in (*PROGRAM, "faults", "bench"):
         sys.exit(__doc__)
     python, shim, what = sys.argv[1:]
     end_when_told()
@@ -177,6 +186,8 @@ def main():
     try:
         if what in PROGRAM:
             run.cases(what)
+        elif what == "bench":
+            bench(run, shim)
         elif run.backend == "ring":
             show_faults(run)
         else:
