@@ -516,8 +516,8 @@ typedef struct ring_config {
   uint32_t connections;
   /**
    * RING_WIRE_NATIVE, or RING_WIRE_MLX to be one of stock MLX's ranks: then the ranks know each other by a
-   * hostfile of IPv4 addresses, and rendezvous, job_id, secret, flags and more than one connection
-   * are RING_STATUS_INVALID_CONFIG.
+   * hostfile of IPv4 addresses; rendezvous, secret, flags and more than one connection are
+   * RING_STATUS_INVALID_CONFIG, and job_id is told to nobody.
    */
   ring_wire_t wire;
   /**
