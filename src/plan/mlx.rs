@@ -38,15 +38,23 @@ impl Plan {
 
     /// Fewer elements than ranks: one a segment, and zeros in the segments that are left.
     fn mlx_small(&mut self, place: Place, count: usize) {
-        let segment = |rank: usize, buffer: Buffer| match rank.checked_sub(count) {
+        self.mlx_single(place, place.size - count, &|rank, buffer| match rank.checked_sub(count) {
             None => Span { buffer, start: rank, len: 1 },
             Some(start) => Span { buffer: Buffer::Scratch, start, len: 1 },
-        };
-        self.scratch = place.size - count;
-        self.blank = self.scratch;
+        });
+    }
+
+    /// Plans the sum of one element, the first of scratch memory.
+    pub fn mlx_barrier(&mut self, place: Place) {
+        self.mlx_single(place, place.size, &|rank, _| Span { buffer: Buffer::Scratch, start: rank, len: 1 });
+    }
+
+    /// One part of one element a segment, some of them in scratch memory.
+    fn mlx_single(&mut self, place: Place, scratch: usize, segment: &dyn Fn(usize, Buffer) -> Span) {
+        (self.scratch, self.blank) = (scratch, scratch);
         self.begin(Flow::Right, 0);
-        ring::reduce(self, Flow::Right, place, &segment);
-        ring::spread(self, Flow::Right, place, &segment);
+        ring::reduce(self, Flow::Right, place, segment);
+        ring::spread(self, Flow::Right, place, segment);
     }
 
     /// Plans an all-gather of `bytes` a rank from Send to Recv: elements may be cut.
