@@ -38,7 +38,8 @@ def measure_all(options, cells):
         for n in options.n:
             for dtype in options.dtypes:
                 # Every round begins with another: what runs first may find a rested machine.
-                order = list(BACKENDS) if number % 2 == 0 else list(reversed(BACKENDS))
+                earlier = cells.get(f"{n} {dtype} {options.sizes[0]}", {"MLX ring": []})["MLX ring"]
+                order = list(BACKENDS) if len(earlier) % 2 == 0 else list(reversed(BACKENDS))
                 found = {}
                 for name in order:
                     print(f"# round {number + 1} of {options.rounds}, n={n}, {dtype}, {name}", file=sys.stderr, flush=True)
