@@ -359,13 +359,13 @@ impl Settings {
         Ok(())
     }
 
-    /// What the MLX wire has no room for: a setting that would do nothing is one that somebody relies on.
+    /// What the MLX wire has no room for: a setting that would do nothing is one that somebody relies on. A job id
+    /// stands for itself, and nobody hears of it.
     fn check_mlx(&self, config: &Config) -> Result<()> {
         let names = &self.names;
         let no_room = [
             (self.rendezvous.is_some(), names.rendezvous, "its ranks know each other by a hostfile"),
             (self.connections > 1, names.connections, "it has one connection per address"),
-            (!self.job_id.is_empty(), names.job_id, "its ranks don't tell each other of jobs"),
             (self.secret.is_some(), names.secret, "its ranks don't authenticate each other"),
             (config.wide, "RING_FLAG_WIDE_ACCUMULATION", "its sums are rounded at each addition"),
         ];
@@ -504,7 +504,6 @@ mod tests {
         assert_eq!(settings(2, FOUR).check().unwrap().wire, Wire::Native);
         let bad = [
             (Settings { connections: 2, ..good() }, "connections is set and wire is mlx"),
-            (Settings { job_id: b"x".to_vec(), ..good() }, "job_id is set and wire is mlx"),
             (Settings { secret: Some(Secret::new(vec![1; 16])), ..good() }, "secret is set and wire is mlx"),
             (Settings { flags: WIDE_ACCUMULATION, ..good() }, "RING_FLAG_WIDE_ACCUMULATION is set and"),
             (Settings { wire: 1, ..meeting(0, 2, "a:1") }, "rendezvous is set and wire is mlx"),
@@ -516,7 +515,7 @@ mod tests {
             assert_eq!(error.status, Status::InvalidConfig, "{text}");
             assert!(error.text.contains(text), "{} lacks {text}", error.text);
         }
-        assert!(Settings { connections: 1, ..good() }.check().is_ok());
+        assert!(Settings { connections: 1, job_id: b"x".to_vec(), ..good() }.check().is_ok());
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod flood;
 #[cfg(test)]
 mod loads;
 mod mlx;
+#[cfg(test)]
+mod mlx_tests;
 mod parts;
 mod personal;
 mod reduce_scatter;
