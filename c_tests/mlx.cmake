@@ -33,3 +33,9 @@ foreach(size 2 3 4 5)
     ring_test(mlx_calls_n${size}_k${addresses} mlx_calls 60 ${size} ${addresses})
   endforeach()
 endforeach()
+
+mlx_program(forming)
+ring_test(mlx_forming mlx_forming 120)
+set_tests_properties(mlx_forming PROPERTIES LABELS faults RUN_SERIAL TRUE)
+
+mlx_program(loop)
