@@ -3,9 +3,11 @@
 # make test       every test
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
+# make test-mlx   stock MLX programs on libring's plugin, in a Python of their own that this installs
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make bench-collectives  every collective beside Open MPI's; Debian and root, COLLECTIVES_FLAGS="--rounds 5 --n 2"
+# make bench-mlx  an MLX program's all_sum on libring and on MLX's ring; MLX_FLAGS="--rounds 5 --n 2"
 # make accuracy   how close sums and means of 16-bit floats come to the exact ones, with and without wide accumulation
 # make bench-kernels  each reduction beside a copy of the same bytes
 # make bench-links  rings of four whose links are 1 Gbit/s; needs root on Linux, LINKS="SCENARIO..." for some
@@ -23,6 +25,7 @@ FUZZ_SECONDS ?= 60
 BENCH_FLAGS ?=
 PEERS_FLAGS ?=
 COLLECTIVES_FLAGS ?=
+MLX_FLAGS ?=
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
@@ -36,7 +39,7 @@ endif
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-tools test-valgrind test-install bench bench-peers bench-collectives bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -68,6 +71,7 @@ test: deps
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-tools
 	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory test-mlx
 	@$(MAKE) --no-print-directory test-valgrind
 	@$(MAKE) --no-print-directory test-install
 
@@ -75,7 +79,7 @@ test-rust:
 	@$(STEP) "Rust tests" "^test result" cargo test --locked
 
 test-tools: tools
-	@$(STEP) "ring-perf, benches, examples, demo, README" "tests passed" ctest --test-dir build/tools -j $(JOBS) --output-on-failure
+	@$(STEP) "ring-perf, benches, examples, demo, README" "tests passed" ctest --test-dir build/tools -LE mlx -j $(JOBS) --output-on-failure
 
 c-tests: library
 	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
@@ -89,6 +93,11 @@ test-faults: c-tests
 
 test-large: c-tests
 	@$(STEP) "calls of 2 GiB" "tests passed" ctest --test-dir build/c_tests -L large --output-on-failure
+
+# One after the other: eight ranks on two cores have company enough.
+test-mlx: tools
+	@sh tools/deps.sh mlx
+	@$(STEP) "MLX programs" "tests passed\|(Skipped)" ctest --test-dir build/tools -L mlx --output-on-failure
 
 test-valgrind: c-tests
 	@$(STEP) "C programs in valgrind" "tests passed\|Skipped" ctest --test-dir build/c_tests -L valgrind -j $(JOBS) --output-on-failure
@@ -107,6 +116,10 @@ bench-peers: tools
 bench-collectives: tools
 	@sh tools/deps.sh collectives
 	@sh benches/collectives/bench.sh --markdown benches/results/collectives.md $(COLLECTIVES_FLAGS)
+
+bench-mlx: tools
+	@sh tools/deps.sh mlx
+	@sh benches/mlx/bench.sh --markdown benches/results/mlx.md $(MLX_FLAGS)
 
 bench-kernels: build-deps
 	@cargo bench --quiet --locked --bench kernels

@@ -277,7 +277,12 @@ enum ring_wire
    */
   RING_WIRE_NATIVE = 0,
   /**
-   * What stock MLX processes speak. Not in this build.
+   * What stock MLX processes speak (its ring backend, checked against MLX 0.32.4), byte for byte: elements and
+   * nothing else. It carries ring_all_reduce with RING_OP_SUM, RING_OP_MAX, RING_OP_MIN and RING_OP_MEAN,
+   * ring_all_gather, ring_barrier, and ring_send, ring_recv and ring_send_recv between neighbours, blocking
+   * or not; every other call is RING_STATUS_UNSUPPORTED. Calls and messages run one after the other, in the order
+   * in which they were made. A failure is known to this rank alone, and names the neighbour that it was seen
+   * at. Calls that differ between ranks, strangers at the port and another job's ranks can't be found out.
    */
   RING_WIRE_MLX = 1,
 };
@@ -510,7 +515,9 @@ typedef struct ring_config {
    */
   uint32_t connections;
   /**
-   * RING_WIRE_NATIVE.
+   * RING_WIRE_NATIVE, or RING_WIRE_MLX to be one of stock MLX's ranks: then the ranks know each other by a
+   * hostfile of IPv4 addresses; rendezvous, secret, flags and more than one connection are
+   * RING_STATUS_INVALID_CONFIG, and job_id is told to nobody.
    */
   ring_wire_t wire;
   /**
@@ -936,12 +943,11 @@ ring_status_t ring_group_create(const ring_config_t *config,
  *   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
  *
  * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
- * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info
- * or debug), which sends the log to stderr unless a log callback is set.
+ * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, RING_WIRE (native or mlx), and
+ * RING_LOG (error, warn, info or debug), which sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_WIRE, RING_TRANSPORT, RING_TRACE or
- * RING_STALL_WARNING_MS is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
  */
 RING_NODISCARD
 ring_status_t ring_group_create_from_env(ring_group_t **out);
@@ -972,7 +978,8 @@ ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
  *
  * The new group has the timeouts, number of connections, flags, job id and secret of this one as they are
  * now, and connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
- * any order and from different threads. The caller ends it with ring_group_destroy.
+ * any order and from different threads. The caller ends it with ring_group_destroy. RING_STATUS_UNSUPPORTED on
+ * the MLX wire.
  *
  * Either all ranks get their group, or all get one status and none. Not sticky:
  * RING_STATUS_INVALID_ARGUMENT (group or out is NULL), RING_STATUS_INVALID_STATE,
@@ -1220,7 +1227,9 @@ ring_status_t ring_all_to_all_v(ring_group_t *group,
  * before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
  * another arrive in the order of the calls; they are independent of collectives. The first one to a
  * rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
- * neighbour reached it; no rank has to be in a call for this.
+ * neighbour reached it; no rank has to be in a call for this. On the MLX wire only neighbours can be sent to, on
+ * the connections of collectives and in one order with these: any other rank is RING_STATUS_UNSUPPORTED, not
+ * sticky, and two ranks that send to each other large arrays at the same time need ring_send_recv.
  *
  * Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
  * isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sees to the commands that a make target needs: `deps.sh build`, `test`, `lint`, `bench`, `peers` or `collectives`. What is missing is
-# installed with apt-get where there is one; elsewhere it is named.
+# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `lint`, `bench`, `peers` or `collectives`. What is
+# missing is installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
 # Commands and the Debian packages that have them.
@@ -9,6 +9,8 @@ test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binuti
 # Linux alone has network namespaces, for tests that need hosts, and strace. Elsewhere Open MPI is no must.
 [ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace ompi_info:openmpi-bin"
 bench="$build python3:python3"
+mlx=$bench
+[ "$(uname -s)" != Linux ] || mlx="$mlx ip:iproute2 unshare:util-linux"
 # The peers themselves are installed by benches/peers/build.sh: most are libraries.
 peers="$bench gcc:gcc g++:g++ ip:iproute2 unshare:util-linux"
 collectives="$bench mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ip:iproute2 unshare:util-linux"
@@ -18,11 +20,12 @@ target=${1:-test}
 case $target in
   build) wanted=$build ;;
   test) wanted=$test ;;
+  mlx) wanted=$mlx ;;
   collectives) wanted=$collectives ;;
   lint) wanted=$lint ;;
   bench) wanted=$bench ;;
   peers) wanted=$peers ;;
-  *) echo "usage: deps.sh [build|test|lint|bench|peers|collectives]" >&2; exit 1 ;;
+  *) echo "usage: deps.sh [build|test|mlx|lint|bench|peers|collectives]" >&2; exit 1 ;;
 esac
 
 if ! command -v cargo >/dev/null; then
@@ -45,8 +48,9 @@ for entry in $wanted; do
   missing="$missing ${entry%%:*}"
   packages="$packages $(echo "${entry#*:}" | tr , ' ')"
 done
-# For mlx.launch, below.
-if [ "$target" = test ] && command -v apt-get >/dev/null && ! python3 -c 'import ensurepip' 2>/dev/null; then
+with_mlx=
+case $target in test | mlx) with_mlx=1 ;; esac
+if [ -n "$with_mlx" ] && command -v apt-get >/dev/null && ! python3 -c 'import ensurepip' 2>/dev/null; then
   missing="$missing venv"
   packages="$packages python3-venv"
 fi
@@ -71,18 +75,18 @@ install_missing() {
   fi
 }
 
-# A Python of its own for mlx.launch, which starts ranks in a test; where it can't be had that test is skipped.
+# A Python of its own with stock MLX, for the tests of its programs and of mlx.launch; where it can't be had they are skipped.
 install_mlx() {
   python=$(dirname "$0")/../build/mlxenv
   [ ! -x "$python/bin/mlx.launch" ] || return 0
   echo "installing mlx into build/mlxenv"
   if ! { rm -rf "$python" && python3 -m venv "$python" &&
     "$python/bin/pip" -q install --retries 1 --timeout 15 "mlx[cpu]==0.32.4"; } >"$log" 2>&1; then
-    echo "mlx can't be installed, and its launcher's test is skipped: $(tail -n 1 "$log")"
+    echo "mlx can't be installed, and the tests with it are skipped: $(tail -n 1 "$log")"
   fi
 }
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 [ -z "$missing" ] || install_missing
-[ "$target" != test ] || install_mlx
+[ -z "$with_mlx" ] || install_mlx

@@ -403,9 +403,9 @@ static void unformed(int rank, int size, const char *hosts, void *data) {
     not_created("hostfile", RING_STATUS_INVALID_CONFIG, config);
     config.hostfile = NULL;
     config.hosts = hosts;
-    config.wire = RING_WIRE_MLX;
-    not_created("wire", RING_STATUS_UNSUPPORTED, config);
-    config.wire = RING_WIRE_NATIVE;
+    config.transport = RING_TRANSPORT_SHM;
+    not_created("transport", RING_STATUS_UNSUPPORTED, config);
+    config.transport = RING_TRANSPORT_AUTO;
     config.struct_size = 1;
     not_created("struct_size", RING_STATUS_INVALID_ARGUMENT, config);
     config.struct_size = sizeof config;
