@@ -25,7 +25,7 @@ fn after_includes() -> String {
 }
 
 /// The files that the header is made of, in its order.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "version",
     "types",
     "errors",
@@ -38,6 +38,7 @@ const SOURCES: [&str; 12] = [
     "requests",
     "log",
     "stats",
+    "table",
 ];
 
 /// The header's text; None while the source doesn't parse, which rustc will explain better.
@@ -72,6 +73,8 @@ fn name_library(profile: &Path) {
             println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{soname}");
             // Unloading Rust code isn't safe: thread-local destructors would point into nothing.
             println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+            // The table's slots are the library's own, also where the host has a function called ring_send.
+            println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
             // Programs that are linked against target/ look for the name there.
             #[cfg(unix)]
             let _ = std::os::unix::fs::symlink("libring.so", profile.join(soname));

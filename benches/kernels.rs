@@ -102,6 +102,12 @@ fn subjects(words: &[String]) -> Vec<Subject> {
                     _ => Subject { name, work: Work::Step(reducer) },
                 });
             }
+            if let (Op::Max | Op::Min, true) = (op, dtype.is_floating())
+                && let Some(reducer) = Reducer::mlx(dtype, op)
+            {
+                let name = format!("{} {} of MLX", dtype.name(), op.name());
+                subjects.push(Subject { name, work: Work::Step(reducer) });
+            }
             if let Some(wide) = WideReducer::new(dtype, op) {
                 let mut add = |part: &str, work| {
                     let name = format!("{} {}, wide {part}", dtype.name(), op.name());

@@ -277,7 +277,12 @@ enum ring_wire
    */
   RING_WIRE_NATIVE = 0,
   /**
-   * What stock MLX processes speak. Not in this build.
+   * What stock MLX processes speak (its ring backend, checked against MLX 0.32.4), byte for byte: elements and
+   * nothing else. It carries ring_all_reduce with RING_OP_SUM, RING_OP_MAX, RING_OP_MIN and RING_OP_MEAN,
+   * ring_all_gather, ring_barrier, and ring_send, ring_recv and ring_send_recv between neighbours, blocking
+   * or not; every other call is RING_STATUS_UNSUPPORTED. Calls and messages run one after the other, in the order
+   * in which they were made. A failure is known to this rank alone, and names the neighbour that it was seen
+   * at. Calls that differ between ranks, strangers at the port and another job's ranks can't be found out.
    */
   RING_WIRE_MLX = 1,
 };
@@ -510,7 +515,9 @@ typedef struct ring_config {
    */
   uint32_t connections;
   /**
-   * RING_WIRE_NATIVE.
+   * RING_WIRE_NATIVE, or RING_WIRE_MLX to be one of stock MLX's ranks: then the ranks know each other by a
+   * hostfile of IPv4 addresses; rendezvous, secret, flags and more than one connection are
+   * RING_STATUS_INVALID_CONFIG, and job_id is told to nobody.
    */
   ring_wire_t wire;
   /**
@@ -615,6 +622,209 @@ typedef struct ring_stats {
  * What a group has counted.
  */
 typedef struct ring_stats ring_stats_t;
+
+/**
+ * Every function of this header, for a program that loads the library; from ring_get_api_v1. A slot is the
+ * function whose name is ring_ and the slot's: what is said of that function is true of it.
+ *
+ * The library may be older or newer than the program's header, and struct_size says how many slots it has: one
+ * that ends within struct_size is there and isn't NULL, and what lies beyond isn't there to be read. So a program
+ * checks once that the last slot that it uses is there, such as
+ * struct_size >= offsetof(ring_api_v1_t, group_stats) + sizeof(void *). Slots are never moved, taken away or given
+ * another type; new ones come at the end.
+ */
+typedef struct ring_api_v1 {
+  /**
+   * Bytes of the library's own table.
+   */
+  size_t struct_size;
+  /**
+   * The library's RING_ABI_VERSION; where it isn't the header's, no slot may be used.
+   */
+  uint32_t abi_version;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  uint32_t (*version)(void);
+  const char *(*version_string)(void);
+  /**
+   * The one slot with its function's whole name, since the other is the field's above.
+   */
+  uint32_t (*ring_abi_version)(void);
+  size_t (*dtype_size)(ring_dtype_t dtype);
+  const char *(*dtype_name)(ring_dtype_t dtype);
+  const char *(*op_name)(ring_op_t op);
+  const char *(*status_name)(ring_status_t status);
+  const char *(*status_string)(ring_status_t status);
+  size_t (*last_error)(char *buf, size_t len);
+  size_t (*group_last_error)(const ring_group_t *group, char *buf, size_t len);
+  ring_status_t (*group_failure)(const ring_group_t *group, ring_failure_t *out);
+  void (*config_init)(ring_config_t *config, size_t struct_size);
+  ring_status_t (*group_create)(const ring_config_t *config, ring_group_t **out);
+  ring_status_t (*group_create_from_env)(ring_group_t **out);
+  int32_t (*group_rank)(const ring_group_t *group);
+  int32_t (*group_size)(const ring_group_t *group);
+  ring_status_t (*group_set_timeout)(ring_group_t *group, uint32_t timeout_ms);
+  ring_status_t (*group_split)(ring_group_t *group, int32_t color, int32_t key, ring_group_t **out);
+  ring_status_t (*group_abort)(ring_group_t *group);
+  void (*group_destroy)(ring_group_t *group);
+  ring_status_t (*all_reduce)(ring_group_t *group,
+                              const void *send,
+                              void *recv,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              ring_op_t op);
+  ring_status_t (*reduce_scatter)(ring_group_t *group,
+                                  const void *send,
+                                  void *recv,
+                                  size_t recv_count,
+                                  ring_dtype_t dtype,
+                                  ring_op_t op);
+  ring_status_t (*all_gather)(ring_group_t *group,
+                              const void *send,
+                              void *recv,
+                              size_t send_count,
+                              ring_dtype_t dtype);
+  ring_status_t (*broadcast)(ring_group_t *group,
+                             void *buf,
+                             size_t count,
+                             ring_dtype_t dtype,
+                             int32_t root);
+  ring_status_t (*reduce)(ring_group_t *group,
+                          const void *send,
+                          void *recv,
+                          size_t count,
+                          ring_dtype_t dtype,
+                          ring_op_t op,
+                          int32_t root);
+  ring_status_t (*gather)(ring_group_t *group,
+                          const void *send,
+                          void *recv,
+                          size_t send_count,
+                          ring_dtype_t dtype,
+                          int32_t root);
+  ring_status_t (*scatter)(ring_group_t *group,
+                           const void *send,
+                           void *recv,
+                           size_t recv_count,
+                           ring_dtype_t dtype,
+                           int32_t root);
+  ring_status_t (*all_to_all)(ring_group_t *group,
+                              const void *send,
+                              void *recv,
+                              size_t count,
+                              ring_dtype_t dtype);
+  ring_status_t (*barrier)(ring_group_t *group);
+  ring_status_t (*all_gather_v)(ring_group_t *group,
+                                const void *send,
+                                size_t send_count,
+                                void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs,
+                                ring_dtype_t dtype);
+  ring_status_t (*reduce_scatter_v)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    const size_t *recv_counts,
+                                    ring_dtype_t dtype,
+                                    ring_op_t op);
+  ring_status_t (*all_to_all_v)(ring_group_t *group,
+                                const void *send,
+                                const size_t *send_counts,
+                                const size_t *send_displs,
+                                void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs,
+                                ring_dtype_t dtype);
+  ring_status_t (*send)(ring_group_t *group,
+                        const void *buf,
+                        size_t count,
+                        ring_dtype_t dtype,
+                        int32_t dst);
+  ring_status_t (*recv)(ring_group_t *group,
+                        void *buf,
+                        size_t count,
+                        ring_dtype_t dtype,
+                        int32_t src);
+  ring_status_t (*send_recv)(ring_group_t *group,
+                             const void *send,
+                             size_t send_count,
+                             int32_t dst,
+                             void *recv,
+                             size_t recv_count,
+                             int32_t src,
+                             ring_dtype_t dtype);
+  ring_status_t (*all_reduce_custom)(ring_group_t *group,
+                                     const void *send,
+                                     void *recv,
+                                     size_t count,
+                                     size_t element_bytes,
+                                     ring_reduce_fn fn,
+                                     void *user_data);
+  ring_status_t (*reduce_scatter_v_custom)(ring_group_t *group,
+                                           const void *send,
+                                           void *recv,
+                                           const size_t *recv_counts,
+                                           size_t element_bytes,
+                                           ring_reduce_fn fn,
+                                           void *user_data);
+  ring_status_t (*all_reduce_async)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_op_t op,
+                                    ring_request_t **out);
+  ring_status_t (*reduce_scatter_async)(ring_group_t *group,
+                                        const void *send,
+                                        void *recv,
+                                        size_t recv_count,
+                                        ring_dtype_t dtype,
+                                        ring_op_t op,
+                                        ring_request_t **out);
+  ring_status_t (*all_gather_async)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t send_count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+  ring_status_t (*broadcast_async)(ring_group_t *group,
+                                   void *buf,
+                                   size_t count,
+                                   ring_dtype_t dtype,
+                                   int32_t root,
+                                   ring_request_t **out);
+  ring_status_t (*all_to_all_async)(ring_group_t *group,
+                                    const void *send,
+                                    void *recv,
+                                    size_t count,
+                                    ring_dtype_t dtype,
+                                    ring_request_t **out);
+  ring_status_t (*send_async)(ring_group_t *group,
+                              const void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t dst,
+                              ring_request_t **out);
+  ring_status_t (*recv_async)(ring_group_t *group,
+                              void *buf,
+                              size_t count,
+                              ring_dtype_t dtype,
+                              int32_t src,
+                              ring_request_t **out);
+  ring_status_t (*barrier_async)(ring_group_t *group, ring_request_t **out);
+  ring_status_t (*request_test)(ring_request_t *request, bool *done);
+  ring_status_t (*request_wait)(ring_request_t *request, uint32_t timeout_ms);
+  void (*request_destroy)(ring_request_t *request);
+  ring_status_t (*set_log_callback)(ring_log_fn log, void *user_data, ring_log_level_t max_level);
+  ring_status_t (*group_stats)(const ring_group_t *group, ring_stats_t *out);
+} ring_api_v1;
+
+/**
+ * Every function of this header.
+ */
+typedef struct ring_api_v1 ring_api_v1_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -733,12 +943,11 @@ ring_status_t ring_group_create(const ring_config_t *config,
  *   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
  *
  * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
- * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info
- * or debug), which sends the log to stderr unless a log callback is set.
+ * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, RING_WIRE (native or mlx), and
+ * RING_LOG (error, warn, info or debug), which sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_WIRE, RING_TRANSPORT, RING_TRACE or
- * RING_STALL_WARNING_MS is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
  */
 RING_NODISCARD
 ring_status_t ring_group_create_from_env(ring_group_t **out);
@@ -769,7 +978,8 @@ ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
  *
  * The new group has the timeouts, number of connections, flags, job id and secret of this one as they are
  * now, and connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
- * any order and from different threads. The caller ends it with ring_group_destroy.
+ * any order and from different threads. The caller ends it with ring_group_destroy. RING_STATUS_UNSUPPORTED on
+ * the MLX wire.
  *
  * Either all ranks get their group, or all get one status and none. Not sticky:
  * RING_STATUS_INVALID_ARGUMENT (group or out is NULL), RING_STATUS_INVALID_STATE,
@@ -1017,7 +1227,9 @@ ring_status_t ring_all_to_all_v(ring_group_t *group,
  * before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
  * another arrive in the order of the calls; they are independent of collectives. The first one to a
  * rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
- * neighbour reached it; no rank has to be in a call for this.
+ * neighbour reached it; no rank has to be in a call for this. On the MLX wire only neighbours can be sent to, on
+ * the connections of collectives and in one order with these: any other rank is RING_STATUS_UNSUPPORTED, not
+ * sticky, and two ranks that send to each other large arrays at the same time need ring_send_recv.
  *
  * Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
  * isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't
@@ -1243,6 +1455,13 @@ ring_status_t ring_set_log_callback(ring_log_fn log,
 RING_NODISCARD
 ring_status_t ring_group_stats(const ring_group_t *group,
                                ring_stats_t *out);
+
+/**
+ * The library's functions in a table, so that dlsym has to find this name alone. The table is constant and lives
+ * as long as the process, since the library is never unloaded: dlclose leaves it. Never NULL. Any thread; never
+ * fails.
+ */
+const ring_api_v1_t *ring_get_api_v1(void);
 
 #ifdef __cplusplus
 }  // extern "C"

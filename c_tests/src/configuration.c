@@ -57,7 +57,13 @@ static void fields(void) {
   FIELD(invalid, "transport", config.transport = 3);
   FIELD(invalid, "flags", config.flags = 1u << 31);
   FIELD(invalid, "reserved", config.reserved = 1);
-  FIELD(lacks, "wire", config.wire = RING_WIRE_MLX);
+  FIELD(invalid, "connections is set and wire is mlx", config.wire = RING_WIRE_MLX, config.connections = 2);
+  FIELD(invalid, "secret is set and wire is mlx", config.wire = RING_WIRE_MLX, config.secret = "0123456789abcdef",
+        config.secret_len = 16);
+  FIELD(invalid, "RING_FLAG_WIDE_ACCUMULATION is set", config.wire = RING_WIRE_MLX,
+        config.flags = RING_FLAG_WIDE_ACCUMULATION);
+  FIELD(invalid, "which has IPv4 addresses only", config.wire = RING_WIRE_MLX,
+        config.hosts = "[\"127.0.0.1:5000\",\"[::1]:5001\"]");
   FIELD(lacks, "transport", config.transport = RING_TRANSPORT_SHM);
   FIELD(lacks, "trace_dir", config.trace_dir = "x");
   FIELD(lacks, "stall_warning_ms", config.stall_warning_ms = 1);
@@ -87,6 +93,7 @@ static void rendezvous(void) {
   MEETING("[::1]:5000", config.rendezvous = "::1:5000");
   MEETING("only rank 0", config.rendezvous = "0.0.0.0:5000", config.rank = 1);
   MEETING("connections", config.connections = 65);
+  MEETING("rendezvous is set and wire is mlx", config.wire = RING_WIRE_MLX);
 }
 
 static void hostfiles(void) {
@@ -235,7 +242,8 @@ static void environment(void) {
   variable(file, "RING_TIMEOUT_MS", "1s", invalid, "RING_TIMEOUT_MS");
   variable(file, "RING_CONNECT_TIMEOUT_MS", "-1", invalid, "RING_CONNECT_TIMEOUT_MS");
   variable(file, "RING_LOG", "loud", invalid, "RING_LOG");
-  variable(file, "RING_WIRE", "mlx", RING_STATUS_UNSUPPORTED, "RING_WIRE");
+  variable(file, "RING_WIRE", "", invalid, "RING_WIRE is \"\", not native or mlx");
+  variable(file, "RING_WIRE", "MLX", invalid, "RING_WIRE is \"MLX\", not native or mlx");
   launchers(file);
   /* MLX's names do as well, and create reads none. */
   clear_environment();

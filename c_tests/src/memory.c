@@ -43,6 +43,7 @@ static ring_group_t *enter(int rank, const char *hosts, int connections) {
 
 static void texts(void) {
   CHECK(ring_version() == RING_VERSION && ring_abi_version() == RING_ABI_VERSION && ring_version_string());
+  CHECK(ring_get_api_v1()->all_reduce && ring_get_api_v1()->abi_version == RING_ABI_VERSION);
   for (int i = -1; i < 20; i++) {
     CHECK(ring_dtype_name(i) && ring_op_name(i) && ring_status_name(i) && ring_status_string(i));
     CHECK((ring_dtype_size(i) != 0) == (i >= 0 && i <= RING_DTYPE_COMPLEX64));
@@ -402,9 +403,9 @@ static void unformed(int rank, int size, const char *hosts, void *data) {
     not_created("hostfile", RING_STATUS_INVALID_CONFIG, config);
     config.hostfile = NULL;
     config.hosts = hosts;
-    config.wire = RING_WIRE_MLX;
-    not_created("wire", RING_STATUS_UNSUPPORTED, config);
-    config.wire = RING_WIRE_NATIVE;
+    config.transport = RING_TRANSPORT_SHM;
+    not_created("transport", RING_STATUS_UNSUPPORTED, config);
+    config.transport = RING_TRANSPORT_AUTO;
     config.struct_size = 1;
     not_created("struct_size", RING_STATUS_INVALID_ARGUMENT, config);
     config.struct_size = sizeof config;

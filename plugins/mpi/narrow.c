@@ -42,11 +42,11 @@ static uint16_t to_float16(float value) {
   return (uint16_t)(sign | narrow);
 }
 
-float from_narrow(ring_dtype_t dtype, uint16_t bits) {
+float widened(ring_dtype_t dtype, uint16_t bits) {
   return dtype == RING_DTYPE_FLOAT16 ? from_float16(bits) : float_of((uint32_t)bits << 16);
 }
 
-uint16_t to_narrow(ring_dtype_t dtype, float value) {
+uint16_t narrowed(ring_dtype_t dtype, float value) {
   if (dtype == RING_DTYPE_FLOAT16) return to_float16(value);
   return isnan(value) ? 0x7fc0 : (uint16_t)rounded(bits_of(value), 16);
 }

@@ -5,9 +5,9 @@
 #include <ring.h>
 #include <stdint.h>
 
-float from_narrow(ring_dtype_t dtype, uint16_t bits);
+float widened(ring_dtype_t dtype, uint16_t bits);
 
 /* To nearest, ties to even; of a NaN some NaN. */
-uint16_t to_narrow(ring_dtype_t dtype, float value);
+uint16_t narrowed(ring_dtype_t dtype, float value);
 
 #endif

@@ -54,7 +54,7 @@ static complex64_t complex_at(const unsigned char *bytes) {
 static bool same_float(float a, float b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
 
 static bool is_nan(ring_dtype_t dtype, const unsigned char *bytes) {
-  if (dtype != RING_DTYPE_COMPLEX64) return isnan(from_narrow(dtype, narrow_at(bytes)));
+  if (dtype != RING_DTYPE_COMPLEX64) return isnan(widened(dtype, narrow_at(bytes)));
   complex64_t value = complex_at(bytes);
   return isnan(value.re) || isnan(value.im);
 }
@@ -65,7 +65,7 @@ static order_t order_of_floats(float a, float b) {
 
 static order_t order(ring_dtype_t dtype, const unsigned char *a, const unsigned char *b) {
   if (dtype != RING_DTYPE_COMPLEX64) {
-    return order_of_floats(from_narrow(dtype, narrow_at(a)), from_narrow(dtype, narrow_at(b)));
+    return order_of_floats(widened(dtype, narrow_at(a)), widened(dtype, narrow_at(b)));
   }
   complex64_t one = complex_at(a), other = complex_at(b);
   order_t by_re = order_of_floats(one.re, other.re);
@@ -74,9 +74,9 @@ static order_t order(ring_dtype_t dtype, const unsigned char *a, const unsigned 
 
 static bool is_sum(ring_dtype_t dtype, const trial_t *trial) {
   if (dtype != RING_DTYPE_COMPLEX64) {
-    float sum = from_narrow(dtype, narrow_at(trial->own)) + from_narrow(dtype, narrow_at(trial->received));
+    float sum = widened(dtype, narrow_at(trial->own)) + widened(dtype, narrow_at(trial->received));
     uint16_t result = narrow_at(trial->result);
-    return isnan(sum) ? isnan(from_narrow(dtype, result)) : result == to_narrow(dtype, sum);
+    return isnan(sum) ? isnan(widened(dtype, result)) : result == narrowed(dtype, sum);
   }
   complex64_t own = complex_at(trial->own), received = complex_at(trial->received);
   complex64_t result = complex_at(trial->result);

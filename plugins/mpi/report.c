@@ -7,7 +7,9 @@
 /* The library's longest texts name every rank of a large ring. */
 enum { TEXT_BYTES = 4096 };
 
-void say(const char *call, const char *text) { fprintf(stderr, "libring_mpi: %s: %s\n", call, text); }
+#define NAME "libring_mpi: "
+
+void say(const char *call, const char *text) { fprintf(stderr, NAME "%s: %s\n", call, text); }
 
 call_t begin_call(const char *name, MPI_Comm comm, const void *caller) {
   return (call_t){.name = name, .comm = use_communicator(comm), .caller = caller};
@@ -43,12 +45,12 @@ static bool is_news(struct communicator *comm) {
 static int end(call_t *call, int code, const char *text) {
   char line[TEXT_BYTES + 128];
   if (call->comm) {
-    snprintf(line, sizeof line, "rank %d of %d: %s: %s", call->comm->rank, call->comm->size, call->name, text);
+    snprintf(line, sizeof line, NAME "rank %d of %d: %s: %s", call->comm->rank, call->comm->size, call->name, text);
   } else {
-    snprintf(line, sizeof line, "%s: %s", call->name, text);
+    snprintf(line, sizeof line, NAME "%s: %s", call->name, text);
   }
   if (call->out && call->out_type) spoil(call->out, call->out_count, call->out_type);
-  if (is_news(call->comm)) fprintf(stderr, "libring_mpi: %s\n", line);
+  if (is_news(call->comm)) fprintf(stderr, "%s\n", line);
   if (call->comm) release_communicator(call->comm);
   if (call->caller) raise_in_mlx(call->caller, line);
   return code;

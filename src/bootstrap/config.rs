@@ -55,6 +55,16 @@ impl fmt::Display for Address {
     }
 }
 
+/// What ranks speak to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// This library's own format.
+    #[default]
+    Native,
+    /// Stock MLX's: elements and nothing else.
+    Mlx,
+}
+
 /// What errors call a setting: a field of `ring_config_t`, or the variable that it came from.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
@@ -65,6 +75,7 @@ pub struct Names {
     pub job_id: &'static str,
     pub secret: &'static str,
     pub connections: &'static str,
+    pub wire: &'static str,
 }
 
 impl Names {
@@ -77,6 +88,7 @@ impl Names {
         job_id: "job_id",
         secret: "secret",
         connections: "connections",
+        wire: "wire",
     };
 }
 
@@ -152,6 +164,8 @@ pub struct Config {
     pub connections: usize,
     /// Sums and means of 16-bit floats are kept in f32 until the end of a chain.
     pub wide: bool,
+    /// What the ranks speak.
+    pub wire: Wire,
 }
 
 /// A timeout as ring.h gives it: 0 is the default, UINT32_MAX none.
@@ -187,6 +201,9 @@ impl Settings {
             None => self.place_at_rendezvous()?,
         };
         self.check_values()?;
+        if config.wire == Wire::Mlx {
+            self.check_mlx(&config)?;
+        }
         self.check_supported()?;
         Ok(config)
     }
@@ -297,6 +314,7 @@ impl Settings {
             timeout: timeout_from_ms(self.timeout_ms, DEFAULT_TIMEOUT),
             connections: self.connections.max(1) as usize,
             wide: self.flags & WIDE_ACCUMULATION != 0,
+            wire: if self.wire == 1 { Wire::Mlx } else { Wire::Native },
         }
     }
 
@@ -341,10 +359,36 @@ impl Settings {
         Ok(())
     }
 
+    /// What the MLX wire has no room for: a setting that would do nothing is one that somebody relies on. A job id
+    /// stands for itself, and nobody hears of it.
+    fn check_mlx(&self, config: &Config) -> Result<()> {
+        let names = &self.names;
+        let no_room = [
+            (self.rendezvous.is_some(), names.rendezvous, "its ranks know each other by a hostfile"),
+            (self.connections > 1, names.connections, "it has one connection per address"),
+            (self.secret.is_some(), names.secret, "its ranks don't authenticate each other"),
+            (config.wide, "RING_FLAG_WIDE_ACCUMULATION", "its sums are rounded at each addition"),
+        ];
+        if let Some((_, name, why)) = no_room.iter().find(|(set, ..)| *set) {
+            return Err(invalid(format!("{name} is set and {} is mlx: {why}", names.wire)));
+        }
+        let used = [config.rank, (config.rank + 1) % config.entries.len()];
+        let hosts =
+            used.iter().flat_map(|entry| config.entries[*entry].iter().map(move |host| (entry, host)));
+        for (entry, address) in hosts {
+            if matches!(address.host, Host::Ip(IpAddr::V6(_)) | Host::Scoped(..)) {
+                let (source, wire) = (self.source(), names.wire);
+                return Err(invalid(format!(
+                    "{source}, entry {entry}, {address}: {wire} is mlx, which has IPv4 addresses only"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// What ring.h reserves and this build lacks.
     fn check_supported(&self) -> Result<()> {
         let lacking = [
-            (self.wire != 0, "wire RING_WIRE_MLX"),
             (self.transport == 2, "transport RING_TRANSPORT_SHM"),
             (self.trace_dir.is_some(), "trace_dir"),
             (self.stall_warning_ms != 0, "stall_warning_ms"),
@@ -453,10 +497,31 @@ mod tests {
     }
 
     #[test]
+    fn the_mlx_wire_has_no_room_for_some_settings() {
+        const FOUR: &str = r#"["a:1", "127.0.0.1:2", "[::1]:3", "[fe80::1%eth0]:4"]"#;
+        let good = || Settings { wire: 1, ..settings(0, FOUR) };
+        assert_eq!(good().check().unwrap().wire, Wire::Mlx);
+        assert_eq!(settings(2, FOUR).check().unwrap().wire, Wire::Native);
+        let bad = [
+            (Settings { connections: 2, ..good() }, "connections is set and wire is mlx"),
+            (Settings { secret: Some(Secret::new(vec![1; 16])), ..good() }, "secret is set and wire is mlx"),
+            (Settings { flags: WIDE_ACCUMULATION, ..good() }, "RING_FLAG_WIDE_ACCUMULATION is set and"),
+            (Settings { wire: 1, ..meeting(0, 2, "a:1") }, "rendezvous is set and wire is mlx"),
+            (Settings { rank: 1, ..good() }, "hosts, entry 2, [::1]:3: wire is mlx, which has IPv4"),
+            (Settings { rank: 3, ..good() }, "hosts, entry 3, [fe80::1%eth0]:4: wire is mlx, which has IPv4"),
+        ];
+        for (settings, text) in bad {
+            let error = settings.check().unwrap_err();
+            assert_eq!(error.status, Status::InvalidConfig, "{text}");
+            assert!(error.text.contains(text), "{} lacks {text}", error.text);
+        }
+        assert!(Settings { connections: 1, job_id: b"x".to_vec(), ..good() }.check().is_ok());
+    }
+
+    #[test]
     fn what_this_build_lacks_is_unsupported() {
         let good = || settings(0, THREE);
         let lacking = [
-            Settings { wire: 1, ..good() },
             Settings { transport: 2, ..good() },
             Settings { trace_dir: Some("x".into()), ..good() },
             Settings { stall_warning_ms: 5, ..good() },

@@ -21,10 +21,10 @@ use crate::wire::{Answer, Hello, LinkKind};
 /// (RFC 8305's connection attempt delay).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 /// A peer that accepts but doesn't answer is left for another address, where there is one.
-const SILENT: Duration = Duration::from_secs(2);
+pub(super) const SILENT: Duration = Duration::from_secs(2);
 /// Pauses between rounds over the addresses: short at first, as ranks mostly start together.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(10);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// One link on its way.
 pub struct Dial {
@@ -389,7 +389,8 @@ pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-fn begin(address: SocketAddr) -> io::Result<Connection> {
+/// Starts to connect.
+pub(super) fn begin(address: SocketAddr) -> io::Result<Connection> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     let connection = Connection::new(socket, address)?;
     match connection.socket.connect(&address.into()) {
@@ -401,7 +402,7 @@ fn begin(address: SocketAddr) -> io::Result<Connection> {
 }
 
 /// Whether a connection under way has come to stand.
-fn connected(connection: &Connection) -> io::Result<bool> {
+pub(super) fn connected(connection: &Connection) -> io::Result<bool> {
     if let Some(error) = connection.socket.take_error()? {
         return Err(error);
     }

@@ -13,7 +13,7 @@ use crate::log::Level;
 pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<OsString>;
 
 /// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
-const LATER: [&str; 4] = ["RING_WIRE", "RING_TRANSPORT", "RING_TRACE", "RING_STALL_WARNING_MS"];
+const LATER: [&str; 3] = ["RING_TRANSPORT", "RING_TRACE", "RING_STALL_WARNING_MS"];
 
 pub(super) fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
@@ -51,6 +51,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
             job_id: "RING_JOB_ID",
             secret: "RING_SECRET",
             connections: "RING_CONNECTIONS",
+            wire: "RING_WIRE",
         },
         rank: rank.value,
         size: size.value,
@@ -61,9 +62,19 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         connect_timeout_ms: optional("RING_CONNECT_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
         timeout_ms: optional("RING_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
+        wire: lookup("RING_WIRE").map_or(Ok(0), wire)?,
         ..Settings::default()
     };
     Ok((settings, level.transpose()?))
+}
+
+/// The number of a wire format.
+fn wire(value: OsString) -> Result<i32> {
+    match value.to_str() {
+        Some("native") => Ok(0),
+        Some("mlx") => Ok(1),
+        _ => Err(invalid(format!("RING_WIRE is \"{}\", not native or mlx", value.display()))),
+    }
 }
 
 /// The secret, from one of its two variables.
@@ -141,12 +152,14 @@ mod tests {
             ("RING_TIMEOUT_MS", "4294967295"),
             ("RING_CONNECTIONS", "3"),
             ("RING_LOG", "warn"),
+            ("RING_WIRE", "mlx"),
         ];
         let (settings, level) = read(&all).unwrap();
         assert_eq!((settings.rank, settings.size, settings.connections), (2, 4, 3));
         assert_eq!((settings.connect_timeout_ms, settings.timeout_ms), (5, u32::MAX));
         assert_eq!((settings.hostfile, settings.job_id), (Some("a".into()), b"job".to_vec()));
-        assert_eq!(level, Some(Level::Warn));
+        assert_eq!((level, settings.wire), (Some(Level::Warn), 1));
+        assert_eq!(read(&with("RING_WIRE", "native")).unwrap().0.wire, 0);
         assert!(settings.secret.is_some_and(|secret| secret.is("0123456789abcdef")));
     }
 
@@ -188,7 +201,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let both = [with("RING_SECRET", "0123456789abcdef"), with("RING_SECRET_FILE", "x")].concat();
-        let bad: [(&[(&str, &str)], &str); 14] = [
+        let bad: [(&[(&str, &str)], &str); 16] = [
             (&[], "none of RING_RANK, MLX_RANK"),
             (&[("MLX_RANK", "0")], "none of RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE"),
             (&with("RING_RANK", ""), "RING_RANK is \"\""),
@@ -199,6 +212,8 @@ mod tests {
             (&with("RING_RANK", "4294967295"), "RING_RANK is \"4294967295\""),
             (&with("RING_CONNECTIONS", "many"), "RING_CONNECTIONS is \"many\""),
             (&with("RING_TIMEOUT_MS", "4294967296"), "RING_TIMEOUT_MS is \"4294967296\""),
+            (&with("RING_WIRE", ""), "RING_WIRE is \"\", not native or mlx"),
+            (&with("RING_WIRE", "MLX"), "RING_WIRE is \"MLX\", not native or mlx"),
             (&with("RING_LOG", "loud"), "RING_LOG is \"loud\""),
             (&with("RING_SECRET_FILE", ""), "RING_SECRET_FILE is empty"),
             (&with("RING_SECRET_FILE", "/"), "RING_SECRET_FILE /: it is a directory"),

@@ -148,7 +148,7 @@ impl Forming<'_> {
         loop {
             let now = Instant::now();
             for listening in &mut self.listening {
-                listening.progress(&self.claims, now)?;
+                listening.progress(Some(&self.claims), now)?;
                 for socket in &listening.sockets {
                     self.visitors.accept(socket, now)?;
                 }

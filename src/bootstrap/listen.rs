@@ -30,7 +30,8 @@ pub struct Listening {
 
 struct InUse {
     until: Instant,
-    rival: Rival,
+    /// None where the ranks have no words for it.
+    rival: Option<Rival>,
 }
 
 impl Listening {
@@ -63,8 +64,8 @@ impl Listening {
         self.address.port
     }
 
-    /// Binds what isn't bound yet; an error is final.
-    pub fn progress(&mut self, claims: &Claims, now: Instant) -> Result<()> {
+    /// Binds what isn't bound yet; an error is final. Without claims nobody is asked who has the port.
+    pub fn progress(&mut self, claims: Option<&Claims>, now: Instant) -> Result<()> {
         if self.is_listening() {
             return Ok(());
         }
@@ -89,9 +90,10 @@ impl Listening {
             }
         }
         if self.is_listening()
-            && let Some(mut in_use) = self.in_use.take()
+            && let Some(in_use) = self.in_use.take()
+            && let (Some(mut rival), Some(claims)) = (in_use.rival, claims)
         {
-            in_use.rival.last_word(claims, &self.address.to_string(), now)?;
+            rival.last_word(claims, &self.address.to_string(), now)?;
         }
         match first_error {
             Some((address, error)) if self.sockets.is_empty() => Err(refused(&self.address, address, &error)),
@@ -103,19 +105,23 @@ impl Listening {
     /// job that shares the hostfile, which has to hear of it; or no rank at all.
     fn ask_occupant(
         &mut self,
-        claims: &Claims,
+        claims: Option<&Claims>,
         taken: SocketAddr,
         error: &io::Error,
         now: Instant,
     ) -> Result<()> {
-        let new = || InUse { until: now + IN_USE, rival: Rival::new(taken, claims.rank(), now) };
-        let in_use = self.in_use.get_or_insert_with(new);
-        in_use.rival.progress(claims, &shown(&self.address, taken), now)?;
+        let in_use = self.in_use.get_or_insert_with(|| InUse {
+            until: now + IN_USE,
+            rival: claims.map(|claims| Rival::new(taken, claims.rank(), now)),
+        });
+        if let (Some(rival), Some(claims)) = (&mut in_use.rival, claims) {
+            rival.progress(claims, &shown(&self.address, taken), now)?;
+        }
         if now < in_use.until {
             return Ok(());
         }
         let error = refused(&self.address, taken, error);
-        Err(match in_use.rival.found() {
+        Err(match in_use.rival.as_ref().and_then(Rival::found) {
             Some(who) => Error { text: format!("{} by {who}", error.text), ..error },
             None => error,
         })
@@ -123,7 +129,7 @@ impl Listening {
 
     /// What to poll, and until when at most.
     pub fn waits(&self, add: &mut dyn FnMut(&Connection, Interest)) -> Option<Instant> {
-        self.in_use.as_ref()?.rival.waits(add)
+        self.in_use.as_ref()?.rival.as_ref()?.waits(add)
     }
 
     pub fn is_listening(&self) -> bool {
@@ -200,13 +206,13 @@ mod tests {
         let start = Instant::now();
         let mut second = Listening::new(&entry);
         let claims = Claims::example(0);
-        assert_eq!(second.progress(&claims, start), Ok(()));
+        assert_eq!(second.progress(Some(&claims), start), Ok(()));
         assert!(!second.is_listening());
-        let error = second.progress(&claims, start + IN_USE).unwrap_err();
+        let error = second.progress(Some(&claims), start + IN_USE).unwrap_err();
         assert_eq!(error.status, Status::ConnectFailed);
         assert!(error.text.contains(&format!("127.0.0.1:{port}: Address already in use")), "{}", error.text);
         drop(first);
-        assert_eq!(second.progress(&claims, start + IN_USE), Ok(()));
+        assert_eq!(second.progress(None, start + IN_USE), Ok(()));
         assert!(second.is_listening());
     }
 

@@ -16,6 +16,7 @@ mod handshake;
 mod last_word;
 mod launchers;
 mod listen;
+pub mod mlx;
 mod reach;
 mod rendezvous;
 mod resolve;

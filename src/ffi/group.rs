@@ -64,12 +64,11 @@ pub unsafe extern "C" fn ring_group_create(
 ///   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
 ///
 /// And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
-/// end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, and RING_LOG (error, warn, info
-/// or debug), which sends the log to stderr unless a log callback is set.
+/// end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, RING_WIRE (native or mlx), and
+/// RING_LOG (error, warn, info or debug), which sends the log to stderr unless a log callback is set.
 ///
 /// The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
-/// malformed, and RING_STATUS_UNSUPPORTED where RING_WIRE, RING_TRANSPORT, RING_TRACE or
-/// RING_STALL_WARNING_MS is set.
+/// malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_create_from_env(out: *mut *mut ring_group_t) -> ring_status_t {
@@ -129,7 +128,8 @@ pub unsafe extern "C" fn ring_group_set_timeout(group: *mut ring_group_t, timeou
 ///
 /// The new group has the timeouts, number of connections, flags, job id and secret of this one as they are
 /// now, and connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
-/// any order and from different threads. The caller ends it with ring_group_destroy.
+/// any order and from different threads. The caller ends it with ring_group_destroy. RING_STATUS_UNSUPPORTED on
+/// the MLX wire.
 ///
 /// Either all ranks get their group, or all get one status and none. Not sticky:
 /// RING_STATUS_INVALID_ARGUMENT (group or out is NULL), RING_STATUS_INVALID_STATE,

@@ -13,7 +13,9 @@ use crate::group::Group;
 /// before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
 /// another arrive in the order of the calls; they are independent of collectives. The first one to a
 /// rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
-/// neighbour reached it; no rank has to be in a call for this.
+/// neighbour reached it; no rank has to be in a call for this. On the MLX wire only neighbours can be sent to, on
+/// the connections of collectives and in one order with these: any other rank is RING_STATUS_UNSUPPORTED, not
+/// sticky, and two ranks that send to each other large arrays at the same time need ring_send_recv.
 ///
 /// Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
 /// isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't

@@ -32,6 +32,8 @@ pub mod requests;
 pub mod log;
 // Statistics.
 pub mod stats;
+// All of them in a table.
+pub mod table;
 
 #[cfg(test)]
 mod tests;

@@ -115,7 +115,12 @@ pub type ring_op_t = i32;
 pub enum ring_wire {
     /// This library's own protocol: handshake, call headers, failure records.
     Native = 0,
-    /// What stock MLX processes speak. Not in this build.
+    /// What stock MLX processes speak (its ring backend, checked against MLX 0.32.4), byte for byte: elements and
+    /// nothing else. It carries ring_all_reduce with RING_OP_SUM, RING_OP_MAX, RING_OP_MIN and RING_OP_MEAN,
+    /// ring_all_gather, ring_barrier, and ring_send, ring_recv and ring_send_recv between neighbours, blocking
+    /// or not; every other call is RING_STATUS_UNSUPPORTED. Calls and messages run one after the other, in the order
+    /// in which they were made. A failure is known to this rank alone, and names the neighbour that it was seen
+    /// at. Calls that differ between ranks, strangers at the port and another job's ranks can't be found out.
     Mlx = 1,
 }
 

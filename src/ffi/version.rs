@@ -24,7 +24,7 @@ const VERSION_TEXT: &CStr =
     };
 
 /// The ABI that ring.h describes; build.rs writes the same number into the header.
-const ABI_VERSION: u32 = 1;
+pub(super) const ABI_VERSION: u32 = 1;
 
 /// The version of the library that is loaded, as RING_VERSION gives that of the header:
 /// (major << 16) | (minor << 8) | patch. Any thread; never fails.

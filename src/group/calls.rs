@@ -32,6 +32,10 @@ pub struct Call<'a> {
     pub recv_parts: Parts,
     /// None where nothing is reduced.
     pub reduction: Option<Reduction<'a>>,
+    /// Of a message that goes over the links of collectives: the neighbour to which `send` goes.
+    pub to: Option<usize>,
+    /// Likewise: the neighbour from which `recv` comes.
+    pub from: Option<usize>,
 }
 
 impl<'a> Call<'a> {
@@ -49,6 +53,8 @@ impl<'a> Call<'a> {
             send_parts: Parts::Equal(count),
             recv_parts: Parts::Equal(count),
             reduction: None,
+            to: None,
+            from: None,
         }
     }
 
@@ -78,6 +84,12 @@ impl<'a> Call<'a> {
     pub fn widened(self) -> Call<'a> {
         let wide = self.dtype.zip(self.op).and_then(|(dtype, op)| WideReducer::new(dtype, op));
         Call { reduction: wide.map(Reduction::Wide).or(self.reduction), ..self }
+    }
+
+    /// What it counts for: a message that is sent and one that is received are two.
+    pub fn operations(&self) -> u64 {
+        let messages = u64::from(self.to.is_some()) + u64::from(self.from.is_some());
+        messages.max(1)
     }
 
     /// What the neighbours compare with their own. Where all ranks must agree on an array of counts, the

@@ -8,12 +8,14 @@ use super::collectives::named;
 use super::counts::{COUNT_BYTES, Counts};
 use super::failure::Running;
 use super::machine::Machine;
+use super::mlx;
 use super::operation::Operation;
 use super::pairs::{Linking, Pairs};
 use super::planning::{
     plan_call, plan_counts, plan_meeting, plan_relayed, rank_of_link, route, scratch_bytes,
 };
 use super::turns::Ticket;
+use crate::bootstrap::config::Wire;
 use crate::dtype::Dtype;
 use crate::engine::{Engine, Fault, Observer, Task, Traffic, Turn};
 use crate::error::{Error, Result, Status};
@@ -102,7 +104,11 @@ impl<'g, 'a> Collective<'g, 'a> {
         timeout: Option<Duration>,
         part: Part,
     ) -> Result<Collective<'g, 'a>> {
-        let call = if group.is_wide() { call.widened() } else { call };
+        let call = match group.wire {
+            Wire::Mlx => call.for_mlx(),
+            Wire::Native if group.is_wide() => call.widened(),
+            Wire::Native => call,
+        };
         let home = &group.collectives.home;
         let machine = home.take().ok_or_else(|| group.gone())?;
         if machine.links.is_empty() {
@@ -132,10 +138,11 @@ impl<'g, 'a> Collective<'g, 'a> {
 
     /// Plans the stage, gets its scratch space and lays its passes onto the links.
     fn lay(&mut self) -> Result<()> {
-        let Collective { call, place, machine, stage, header, .. } = self;
+        let Collective { group, call, place, machine, stage, header, .. } = self;
         let place = *place;
         let mut blocks = None;
         let algorithm = match stage {
+            Stage::Exchange if group.is_mlx() => mlx::plan(&mut machine.plan, place, call),
             Stage::Exchange => plan_call(&mut machine.plan, place, call, &machine.pairs),
             Stage::Relay(counts) => {
                 plan_relayed(&mut machine.plan, place, call, &|from, to| counts.of_block(from, to))
@@ -156,7 +163,12 @@ impl<'g, 'a> Collective<'g, 'a> {
         }
         machine.scratch.resize(machine.scratch.len() + missing, 0);
         header.algorithm = algorithm as u8;
-        route(machine, place, *header, blocks);
+        if group.is_mlx() {
+            mlx::fill(&mut machine.scratch, &machine.plan, call);
+            mlx::route(machine, place);
+        } else {
+            route(machine, place, *header, blocks);
+        }
         Ok(())
     }
 
@@ -242,7 +254,10 @@ impl<'g, 'a> Collective<'g, 'a> {
     }
 
     fn end(self, result: std::result::Result<(), Fault>) -> Result<()> {
-        let Collective { group, header, place, timeout, machine, part, .. } = self;
+        let Collective { group, call, header, place, timeout, machine, part, .. } = self;
+        if group.is_mlx() && result.is_ok() {
+            call.finish_for_mlx(place.size);
+        }
         let result = result.map_err(|fault| {
             let rank = |link| rank_of_link(place, link);
             group.fail(fault, &Running { header, message: None, timeout, rank: &rank })
@@ -254,7 +269,9 @@ impl<'g, 'a> Collective<'g, 'a> {
             false => group.health.leave(result.is_ok()),
         }
         group.counters.moved(machine.engine.moved());
-        group.counters.succeeded(u64::from(result.is_ok() && !goes_on));
+        if result.is_ok() && !goes_on {
+            group.counters.succeeded(call.operations());
+        }
         group.collectives.home.put(machine);
         result
     }

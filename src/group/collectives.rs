@@ -36,6 +36,7 @@ impl Group {
     /// Runs a collective; a call whose arguments were refused takes its number all the same.
     pub fn collective(&self, kind: Kind, call: Result<Call<'_>>) -> Result<()> {
         let _entered = self.enter()?;
+        let call = call.and_then(|call| self.carried(call));
         let call = call.map_err(|refusal| self.refuse(kind, refusal))?;
         let _busy = self.counters.busy();
         let ticket = self.collectives.turns.take();

@@ -34,10 +34,10 @@ impl Group {
             },
             Fault::Stopped => return self.health.settled().unwrap_or_else(|| self.destroyed(call)),
             // A failure that is known explains the wait: a deadline that ends beside it is no news.
-            Fault::Stalled { .. } => match self.health.settled() {
+            Fault::Stalled { sending, receiving } => match self.health.settled() {
                 Some(first) => return first,
                 None if self.health.stop.is_raised() => return self.destroyed(call),
-                None => self.stalled(call),
+                None => self.stalled(&sending, &receiving, call),
             },
             Fault::Differs { link, ours, theirs } => {
                 let text = difference(peers.rank, &ours, (call.rank)(link), &theirs);
@@ -90,8 +90,9 @@ impl Group {
         error.at_rank(self.rank())
     }
 
-    fn stalled(&self, call: &Running<'_>) -> Error {
+    fn stalled(&self, sending: &[usize], receiving: &[usize], call: &Running<'_>) -> Error {
         let Verdict { differs, rank, text } = match &call.message {
+            None if !self.health.hears() => self.waited_for(sending, receiving, call),
             Some(message) => self.health.judge_message(message),
             None => self.health.judge_collective(&call.header),
         };
@@ -101,6 +102,23 @@ impl Group {
         let waited = call.timeout.unwrap_or_default().as_millis();
         let text = format!("no progress for {waited} ms: {text}");
         Error { rank, ..told(Status::Timeout, &call.header, &text) }
+    }
+
+    /// Who holds a call up where nobody can be asked: the neighbour that its links wait for, if it is one.
+    fn waited_for(&self, sending: &[usize], receiving: &[usize], call: &Running<'_>) -> Verdict {
+        let (mut parts, mut ranks) = (Vec::new(), Vec::new());
+        for (links, what) in [(receiving, "receive from"), (sending, "send to")] {
+            let mut waited: Vec<_> = links.iter().map(|link| (call.rank)(*link)).collect();
+            waited.dedup();
+            parts.extend(waited.iter().map(|rank| {
+                format!("rank {} waits to {what} {}", self.rank(), self.health.peers().neighbour(*rank))
+            }));
+            ranks.extend(waited);
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        let rank = ranks.first().copied().filter(|_| ranks.len() == 1);
+        Verdict { differs: false, rank, text: parts.join("; ") }
     }
 }
 

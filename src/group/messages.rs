@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Group;
 use super::calls::Message;
+use super::collective::Collective;
 use super::delivery::{Delivery, add};
 use super::driver::{Driver, Pending, Work};
 use super::failure::Running;
@@ -158,6 +159,9 @@ impl Group {
     pub fn send_recv(&self, send: Option<Message<'_>>, recv: Option<Message<'_>>) -> Result<()> {
         let _entered = self.enter()?;
         let _busy = self.counters.busy();
+        if self.is_mlx() {
+            return self.send_recv_in_turn(send, recv);
+        }
         let send = send.map(|message| self.half(message, true, self.timeout())).transpose()?;
         let recv = recv.map(|message| self.half(message, false, self.timeout())).transpose()?;
         let result = match (send, recv) {
@@ -168,6 +172,21 @@ impl Group {
             }
             (None, None) => Ok(()),
         };
+        self.leave();
+        result
+    }
+
+    /// On the links of collectives, in one order with these.
+    fn send_recv_in_turn(&self, send: Option<Message<'_>>, recv: Option<Message<'_>>) -> Result<()> {
+        if send.is_none() && recv.is_none() {
+            return Ok(());
+        }
+        let (call, number) = self.message_call(send, recv)?;
+        let ticket = self.collectives.turns.take_for(number);
+        let collective =
+            self.check_health().and_then(|()| Collective::begin(self, call, &ticket, self.timeout()));
+        let result = collective.and_then(Collective::run);
+        drop(ticket);
         self.leave();
         result
     }

@@ -10,6 +10,7 @@ mod failure;
 mod family;
 mod machine;
 mod messages;
+mod mlx;
 mod operation;
 mod pairs;
 mod planning;
@@ -29,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::bootstrap::config::Config;
+use crate::bootstrap::config::{Config, Wire};
 use crate::bootstrap::{self, Neighbour, Reach};
 use crate::error::{Error, Result, Status};
 use crate::link::{Link, TcpLink, linger};
@@ -60,10 +61,11 @@ pub struct Group {
     requests: Requests,
     counters: Arc<Counters>,
     wide: bool,
-    /// None in a group of one.
+    wire: Wire,
+    /// None in a group of one, and on stock MLX's wire.
     reach: Option<Reach>,
     connect_timeout: Option<Duration>,
-    /// Of all groups of the family; None in a group of one.
+    /// Of all groups of the family; None in a group of one, and on stock MLX's wire, which has nothing to watch.
     watcher: Option<Arc<Watcher>>,
 }
 
@@ -75,11 +77,20 @@ impl Group {
         let size = config.entries.len();
         let peers = Peers { rank: config.rank, size, addresses: Vec::new() };
         let signals = Signals::new().map_err(|error| Error::system("making a pipe", &error))?;
-        let settings =
-            Settings { timeout: config.timeout, connect_timeout: config.connect_timeout, wide: config.wide };
+        let Config { timeout, connect_timeout, wide, wire, .. } = *config;
+        let settings = Settings { timeout, connect_timeout, wide, wire };
         let counters = Arc::default();
         if size == 1 {
             return Ok(Arc::new(Group::new(peers, Links::new(1), signals, settings, None, counters)?));
+        }
+        if wire == Wire::Mlx {
+            let bootstrap::mlx::Lanes { right, left, right_address } = bootstrap::mlx::form(config)?;
+            let mut peers = Peers { addresses: vec![None; size], ..peers };
+            peers.addresses[(config.rank + 1) % size] = right_address;
+            let mut links = Links::new(size);
+            links.lanes.extend(right.into_iter().chain(left).map(data_link));
+            log::line!(Info, "rank {} of {size}: connected in an MLX ring", config.rank);
+            return Ok(Arc::new(Group::new(peers, links, signals, settings, None, counters)?));
         }
         let mut ring = bootstrap::form(config)?;
         let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
@@ -118,6 +129,7 @@ impl Group {
             requests: Requests::default(),
             counters,
             wide: settings.wide,
+            wire: settings.wire,
             reach,
             connect_timeout: settings.connect_timeout,
             watcher,
@@ -179,6 +191,7 @@ impl Group {
     /// ABORTED. A group that has failed stays as it is.
     pub fn abort(&self) {
         self.health.abort();
+        self.leave();
     }
 
     /// Fails the group after a fault of the library's own.
@@ -256,6 +269,7 @@ struct Settings {
     timeout: Option<Duration>,
     connect_timeout: Option<Duration>,
     wide: bool,
+    wire: Wire,
 }
 
 /// A ring's links in the order in which its parts want them.

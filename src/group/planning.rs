@@ -63,7 +63,7 @@ pub fn plan_counts(plan: &mut Plan, place: Place) -> Algorithm {
 }
 
 /// Drops the copies of a call in place, whose own part lies where it is to go.
-fn leave_in_place(plan: &mut Plan, call: &Call<'_>) {
+pub fn leave_in_place(plan: &mut Plan, call: &Call<'_>) {
     let element = call.element;
     let start_of = |span: Span| match span.buffer {
         Buffer::Send => call.send.part(span.start * element, span.len * element).as_ptr(),
@@ -97,6 +97,12 @@ pub fn rank_of_link(place: Place, link: usize) -> usize {
     (place.rank + steps) % place.size
 }
 
+/// The links of a pass along the ring: to send on, and to receive on.
+pub fn ring_links(place: Place, flow: Flow, lane: usize) -> (usize, usize) {
+    let (right, left) = (lane, place.lanes + lane);
+    if flow == Flow::Right { (right, left) } else { (left, right) }
+}
+
 /// Lays the plan's passes onto the links. A call header travels first on lane 0 to each neighbour process, and on
 /// every direct link; in a ring of two there is only one neighbour, and it is reached to the right. `blocks` has the
 /// counts of blocks that differ by rank: those for others and those from them.
@@ -118,8 +124,7 @@ pub fn route(machine: &mut Machine, place: Place, header: CallHeader, blocks: Op
                 (link, link, true, number)
             }
             Path::Ring { flow, lane } => {
-                let (right, left) = (lane, place.lanes + lane);
-                let (out, into) = if flow == Flow::Right { (right, left) } else { (left, right) };
+                let (out, into) = ring_links(place, flow, lane);
                 let two = place.size == 2;
                 let is_first = lane == 0 && (flow == Flow::Right || !two);
                 // What arrives from the right has its header on the second pass, if there is one.

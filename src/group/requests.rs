@@ -54,18 +54,24 @@ impl Group {
         call: Result<Call<'static>>,
     ) -> Result<Arc<Request>> {
         let _entered = self.enter()?;
+        let call = call.and_then(|call| self.carried(call));
         let call = call.map_err(|refusal| self.refuse(kind, refusal))?;
         if self.size() == 1 {
             return Ok(self.at_once(&call));
         }
-        self.submit(&self.collectives.turns, Work::Collective(call))
+        self.submit(&self.collectives.turns, None, Work::Collective(call))
     }
 
     /// Starts a message.
     pub fn message_async(self: &Arc<Group>, message: Message<'static>, sends: bool) -> Result<Arc<Request>> {
         let _entered = self.enter()?;
+        if self.is_mlx() {
+            let (send, recv) = if sends { (Some(message), None) } else { (None, Some(message)) };
+            let (call, number) = self.message_call(send, recv)?;
+            return self.submit(&self.collectives.turns, Some(number), Work::Collective(call));
+        }
         let turns = &self.way(message.peer, sends)?.turns;
-        self.submit(turns, Work::Message { message, sends, is_request: true })
+        self.submit(turns, None, Work::Message { message, sends, is_request: true })
     }
 
     /// A group of one needs no thread.
@@ -78,14 +84,20 @@ impl Group {
         request
     }
 
-    fn submit(self: &Arc<Group>, turns: &Arc<Turns>, work: Work<'static>) -> Result<Arc<Request>> {
+    /// Queues a call, which may have its number already.
+    fn submit(
+        self: &Arc<Group>,
+        turns: &Arc<Turns>,
+        number: Option<u64>,
+        work: Work<'static>,
+    ) -> Result<Arc<Request>> {
         let inbox = self.requests.inbox();
         let inbox = inbox.map_err(|error| self.host_refused("starting a thread", &error))?;
         let entered = Some(self.running.enter()?);
         let (request, reply) = Request::new(Arc::downgrade(self), self.generation);
         // Within the lock, so that calls come to the thread in the order of their numbers.
         let mut state = lock(&inbox.state);
-        let ticket = turns.ticket();
+        let ticket = number.map_or_else(|| turns.ticket(), |number| turns.ticket_for(number));
         state.calls.push(Pending { work, ticket, timeout: self.timeout(), reply, entered });
         state.group.get_or_insert_with(|| self.clone());
         if std::mem::take(&mut state.asleep) {

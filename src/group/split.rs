@@ -83,6 +83,7 @@ impl Group {
     /// negative. A call whose arguments were refused takes its number all the same.
     pub fn split(&self, request: Result<(i32, i32)>) -> Result<Option<Arc<Group>>> {
         let _entered = self.enter()?;
+        let request = request.and_then(|request| self.splittable(request));
         let (color, key) = request.map_err(|refusal| self.refuse(Kind::Split, refusal))?;
         let _busy = self.counters.busy();
         let ticket = self.collectives.turns.take();
@@ -166,7 +167,12 @@ impl Group {
     }
 
     fn settings(&self) -> Settings {
-        Settings { timeout: self.timeout(), connect_timeout: self.connect_timeout, wide: self.wide }
+        Settings {
+            timeout: self.timeout(),
+            connect_timeout: self.connect_timeout,
+            wide: self.wide,
+            wire: self.wire,
+        }
     }
 
     /// A group of this rank alone.

@@ -14,9 +14,11 @@ pub struct Turns {
 
 #[derive(Default)]
 struct State {
-    /// Number of the call that came last.
+    /// Place of the call that came last, from 1.
     issued: u64,
-    /// Number of the last call that has ended with all before it.
+    /// Number of the last call that has its number from here: others have their place here, too.
+    numbered: u64,
+    /// Place of the last call that has ended with all before it.
     ended: u64,
     /// Calls that are over before their turn has come: they pass without one.
     passing: Vec<u64>,
@@ -29,8 +31,8 @@ struct State {
 }
 
 impl State {
-    fn end(&mut self, number: u64) {
-        self.ended = number;
+    fn end(&mut self, place: u64) {
+        self.ended = place;
         while let Some(i) = self.passing.iter().position(|passing| *passing == self.ended + 1) {
             self.passing.swap_remove(i);
             self.ended += 1;
@@ -44,6 +46,7 @@ impl State {
 /// A call's place in the queue, and its turn when that has come, until dropped.
 pub struct Ticket {
     turns: Arc<Turns>,
+    place: u64,
     /// The call's number, from 1.
     pub number: u64,
     /// The last call that was refused before it; of one whose turn has not come, as it came.
@@ -57,41 +60,67 @@ impl Turns {
 
     /// Takes the next number.
     pub fn ticket(self: &Arc<Turns>) -> Ticket {
-        self.next(&mut self.state())
+        self.next(&mut self.state(), None)
     }
 
-    fn next(self: &Arc<Turns>, state: &mut State) -> Ticket {
-        state.issued += 1;
-        Ticket { turns: self.clone(), number: state.issued, refused: state.refused }
+    /// Takes the next place for a call that has its number already.
+    pub fn ticket_for(self: &Arc<Turns>, number: u64) -> Ticket {
+        self.next(&mut self.state(), Some(number))
     }
 
     /// Takes the next number and waits for its turn.
     pub fn take(self: &Arc<Turns>) -> Ticket {
+        self.wait(None)
+    }
+
+    /// The same for a call that has its number already.
+    pub fn take_for(self: &Arc<Turns>, number: u64) -> Ticket {
+        self.wait(Some(number))
+    }
+
+    fn next(self: &Arc<Turns>, state: &mut State, number: Option<u64>) -> Ticket {
+        state.issued += 1;
+        let number = number.unwrap_or_else(|| {
+            state.numbered += 1;
+            state.numbered
+        });
+        Ticket { turns: self.clone(), place: state.issued, number, refused: state.refused }
+    }
+
+    fn wait(self: &Arc<Turns>, number: Option<u64>) -> Ticket {
         let mut state = self.state();
-        let mut ticket = self.next(&mut state);
-        while state.ended + 1 != ticket.number {
+        let mut ticket = self.next(&mut state, number);
+        while state.ended + 1 != ticket.place {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         ticket.begin(&state);
         ticket
     }
 
+    /// A number for a call that has its place elsewhere.
+    pub fn number(&self) -> u64 {
+        let mut state = self.state();
+        state.numbered += 1;
+        state.numbered
+    }
+
     /// Takes the next number for a call that is refused with this status.
     pub fn refuse(&self, status: i32) -> u64 {
         let mut state = self.state();
         state.issued += 1;
-        let number = state.issued;
+        state.numbered += 1;
+        let (place, number) = (state.issued, state.numbered);
         state.refused = Refused { sequence: number, status };
-        self.pass(state, number);
+        self.pass(state, place);
         number
     }
 
     /// A call is over.
-    fn pass(&self, mut state: MutexGuard<'_, State>, number: u64) {
-        if state.ended + 1 != number {
-            return state.passing.push(number);
+    fn pass(&self, mut state: MutexGuard<'_, State>, place: u64) {
+        if state.ended + 1 != place {
+            return state.passing.push(place);
         }
-        state.end(number);
+        state.end(place);
         if state.ended != state.issued {
             self.changed.notify_all();
         }
@@ -109,7 +138,7 @@ impl Ticket {
     pub fn is_next(&mut self) -> bool {
         let turns = self.turns.clone();
         let state = turns.state();
-        let is_next = state.ended + 1 == self.number;
+        let is_next = state.ended + 1 == self.place;
         if is_next {
             self.begin(&state);
         }
@@ -120,7 +149,7 @@ impl Ticket {
     pub fn is_next_or_rings(&mut self, bell: &Arc<Wake>) -> bool {
         let turns = self.turns.clone();
         let mut state = turns.state();
-        let is_next = state.ended + 1 == self.number;
+        let is_next = state.ended + 1 == self.place;
         if is_next {
             self.begin(&state);
         } else {
@@ -147,7 +176,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.turns.pass(self.turns.state(), self.number);
+        self.turns.pass(self.turns.state(), self.place);
     }
 }
 
@@ -182,6 +211,18 @@ mod tests {
         ticket.refuse(12);
         drop(ticket);
         assert_eq!(turns.take().refused(), Refused { sequence: 7, status: 12 });
+    }
+
+    #[test]
+    fn a_call_with_a_number_of_its_own_takes_a_place_alone() {
+        let turns = Arc::<Turns>::default();
+        let (first, mut message, mut third) = (turns.ticket(), turns.ticket_for(7), turns.ticket());
+        assert_eq!([first.number, message.number, third.number], [1, 7, 2]);
+        drop(first);
+        assert!(message.is_next() && !third.is_next());
+        drop(message);
+        assert!(third.is_next());
+        assert_eq!((turns.refuse(1), turns.number()), (3, 4));
     }
 
     #[test]

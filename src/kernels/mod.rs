@@ -1,7 +1,7 @@
 //! Reductions: `own op received`, element by element, for every dtype and op.
 //!
 //! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs, and by hardware
-//! f16c.rs, fcvt.rs, bfloat16_avx512.rs); one loop (elementwise.rs) runs it over buffers of any
+//! f16c.rs, fcvt.rs, bfloat16_avx512.rs; for the MLX wire mlx.rs); one loop (elementwise.rs) runs it over buffers of any
 //! alignment and is compiled once per instruction set. Where sums of 16-bit floats stay f32 until the end, the
 //! loop is wide.rs's.
 //! Results are the same bits on every CPU, and nothing is fused or reordered.
@@ -18,6 +18,9 @@ mod f16c;
 mod fcvt;
 mod float16;
 mod float_mode;
+mod mlx;
+#[cfg(test)]
+mod mlx_tests;
 #[cfg(test)]
 mod reference;
 mod steps;
@@ -101,6 +104,22 @@ impl Reducer {
     /// The reduction in the best form for this CPU, or nothing where the op is not defined for the dtype.
     pub fn new(dtype: Dtype, op: Op) -> Option<Reducer> {
         Reducer::on(Cpu::best(), dtype, op)
+    }
+
+    /// The reduction whose bits are those of stock MLX, or nothing for an op that MLX's ring lacks; a mean,
+    /// which it lacks, too, is its sum, divided.
+    pub fn mlx(dtype: Dtype, op: Op) -> Option<Reducer> {
+        Reducer::mlx_on(Cpu::best(), dtype, op)
+    }
+
+    fn mlx_on(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Reducer> {
+        if !matches!(op, Op::Sum | Op::Mean | Op::Max | Op::Min) {
+            return None;
+        }
+        match mlx::extreme(cpu, dtype, op) {
+            Some(kernel) => Some(Reducer { dtype, kernel, divider: None }),
+            None => Reducer::on(cpu, dtype, op),
+        }
     }
 
     fn on(cpu: Cpu, dtype: Dtype, op: Op) -> Option<Reducer> {

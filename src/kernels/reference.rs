@@ -141,6 +141,24 @@ fn extreme<'a>(dtype: Dtype, op: Op, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
     }
 }
 
+/// MLX's max and min: own stays unless it is less, or the other one is.
+pub(super) fn mlx_extreme(dtype: Dtype, op: Op, own: &[u8], received: &[u8]) -> Vec<u8> {
+    let size = dtype.size();
+    let choose = |(a, b)| {
+        let order = match dtype {
+            Dtype::Complex64 => {
+                let parts = |e: &[u8]| [f32(&e[..4]), f32(&e[4..])];
+                parts(a).partial_cmp(&parts(b))
+            }
+            _ if dtype.is_floating() => number(dtype, a).partial_cmp(&number(dtype, b)),
+            _ => return element(dtype, op, a, b),
+        };
+        let lost = if op == Op::Max { Ordering::Less } else { Ordering::Greater };
+        if order == Some(lost) { b.to_vec() } else { a.to_vec() }
+    };
+    own.chunks(size).zip(received.chunks(size)).flat_map(choose).collect()
+}
+
 fn complex(op: Op, a: &[u8], b: &[u8]) -> Vec<u8> {
     let ((ar, ai), (br, bi)) = ((f32(&a[..4]), f32(&a[4..])), (f32(&b[..4]), f32(&b[4..])));
     let pair = |re: f32, im: f32| [re.to_ne_bytes(), im.to_ne_bytes()].concat();

@@ -27,24 +27,30 @@ pub fn halves(plan: &mut Plan, place: Place, parts: &Parts) {
             if lane > 0 && piece(Stretch::whole(parts.longest())).len == 0 {
                 continue;
             }
-            let block = |hops: usize| {
-                let piece = piece(parts.of(flow.upstream(place.rank, hops, place.size)));
-                Span { buffer: Buffer::Recv, start: piece.start, len: piece.len }
-            };
-            let own = piece(Stretch::whole(parts.of(place.rank).len));
+            let Stretch { start, len } = piece(Stretch::whole(parts.of(place.rank).len));
             plan.begin(flow, lane);
-            plan.send(Span { buffer: Buffer::Send, start: own.start, len: own.len });
-            for hops in 1..place.size {
-                let at = plan.store(block(hops));
-                if hops < place.size - 1 {
-                    plan.pass_on(block(hops), at);
-                }
-            }
+            round(plan, place, flow, Span { buffer: Buffer::Send, start, len }, &|rank| {
+                piece(parts.of(rank))
+            });
         }
     }
 }
 
-fn keep_own(plan: &mut Plan, place: Place, parts: &Parts) {
+/// Every rank's piece travels all the way round in one direction; `piece` is its place in Recv, by rank.
+pub(super) fn round(plan: &mut Plan, place: Place, flow: Flow, own: Span, piece: &dyn Fn(usize) -> Stretch) {
+    plan.send(own);
+    for hops in 1..place.size {
+        let Stretch { start, len } = piece(flow.upstream(place.rank, hops, place.size));
+        let to = Span { buffer: Buffer::Recv, start, len };
+        let at = plan.store(to);
+        if hops < place.size - 1 {
+            plan.pass_on(to, at);
+        }
+    }
+}
+
+/// A rank's own part needs no link.
+pub(super) fn keep_own(plan: &mut Plan, place: Place, parts: &Parts) {
     let own = parts.of(place.rank);
     plan.copy(
         Span { buffer: Buffer::Send, start: 0, len: own.len },

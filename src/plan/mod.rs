@@ -13,6 +13,9 @@ mod exchange;
 mod flood;
 #[cfg(test)]
 mod loads;
+mod mlx;
+#[cfg(test)]
+mod mlx_tests;
 mod parts;
 mod personal;
 mod reduce_scatter;
@@ -174,6 +177,8 @@ pub struct Plan {
     pub folds: Vec<Fold>,
     /// Elements of scratch memory that the plan uses.
     pub scratch: usize,
+    /// So many of them, the first, are zeros at first.
+    pub blank: usize,
     /// Partial sums are wider than elements: they travel so, lie in [`Buffer::Sums`], and are rounded where
     /// their chain ends. To be set before the plan is made.
     pub wide: bool,
@@ -201,6 +206,7 @@ impl Plan {
         self.passes.clear();
         self.folds.clear();
         self.scratch = 0;
+        self.blank = 0;
         self.wide = false;
         self.sums = 0;
     }

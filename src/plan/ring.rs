@@ -19,37 +19,51 @@ pub fn all_reduce(plan: &mut Plan, place: Place, count: usize, parts: usize, ele
     }
 }
 
-/// One direction of one lane. At step q a rank sends the segment that started q ranks upstream of
-/// it and receives the one that started q + 1 upstream; the last of the n - 1 reductions of a
-/// segment ends its chain, and the n - 1 steps after that pass the results around.
+/// One direction of one lane.
 fn pass(plan: &mut Plan, place: Place, flow: Flow, lane: usize, part: Stretch, element_bytes: usize) {
     let n = place.size;
-    let segment = |steps: usize, buffer: Buffer| {
-        let segment = part.part(flow.upstream(place.rank, steps, n), n).part(lane, place.lanes);
+    let segment = |rank: usize, buffer: Buffer| {
+        let segment = part.part(rank, n).part(lane, place.lanes);
         Span { buffer, start: segment.start, len: segment.len }
     };
     plan.begin(flow, lane);
     if plan.wide {
+        let own = |steps: usize| segment(flow.upstream(place.rank, steps, n), Buffer::Send);
         let chains = Chains {
             block: block_elements(element_bytes),
-            longest: (0..n).map(|steps| segment(steps, Buffer::Send).len).max().unwrap_or(0),
+            longest: (0..n).map(|steps| own(steps).len).max().unwrap_or(0),
             own: &|steps| {
-                let Span { start, len, .. } = segment(steps, Buffer::Send);
+                let Span { start, len, .. } = own(steps);
                 Stretch { start, len }
             },
         };
         let reduced = reduce_blocks(plan, n, &chains, |start| start);
         reduced.into_iter().for_each(|(span, at)| plan.pass_on(span, at));
     } else {
-        plan.send(segment(0, Buffer::Send));
-        for step in 1..n {
-            let to = segment(step, Buffer::Recv);
-            let at = plan.reduce_into(to, segment(step, Buffer::Send), step, n);
-            plan.pass_on(to, at);
-        }
+        reduce(plan, flow, place, &segment);
     }
+    spread(plan, flow, place, &segment);
+}
+
+/// The first round: at step q a rank sends the segment that started q ranks upstream of it and receives the one that
+/// started q + 1 upstream; the last of the n - 1 reductions of a segment ends its chain. `segment` is by the rank at
+/// which it starts.
+pub(super) fn reduce(plan: &mut Plan, flow: Flow, place: Place, segment: &dyn Fn(usize, Buffer) -> Span) {
+    let n = place.size;
+    plan.send(segment(place.rank, Buffer::Send));
+    for step in 1..n {
+        let first = flow.upstream(place.rank, step, n);
+        let to = segment(first, Buffer::Recv);
+        let at = plan.reduce_into(to, segment(first, Buffer::Send), step, n);
+        plan.pass_on(to, at);
+    }
+}
+
+/// The second round: n - 1 steps that pass the results around.
+pub(super) fn spread(plan: &mut Plan, flow: Flow, place: Place, segment: &dyn Fn(usize, Buffer) -> Span) {
+    let n = place.size;
     for step in n..2 * n - 1 {
-        let to = segment(step, Buffer::Recv);
+        let to = segment(flow.upstream(place.rank, step, n), Buffer::Recv);
         let at = plan.store(to);
         if step < 2 * (n - 1) {
             plan.pass_on(to, at);

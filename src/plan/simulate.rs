@@ -41,6 +41,8 @@ pub struct Rank {
     inside: Option<(Buffer, usize)>,
     pub memory: [Vec<Option<Value>>; 4],
     progress: Vec<Progress>,
+    /// What each of its passes has sent.
+    streams: Vec<Vec<Value>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -95,6 +97,7 @@ impl Rank {
         let next = if at + 1 == current.len { (span + 1, 0) } else { (span, at + 1) };
         self.progress[pass].send = next;
         self.progress[pass].sent += 1;
+        self.streams[pass].push(value);
         Some(value)
     }
 
@@ -166,9 +169,18 @@ impl Rank {
         if let Some((Buffer::Send, offset)) = inside {
             recv[offset..offset + input.len()].copy_from_slice(&input);
         }
-        let (scratch, sums) = (vec![None; plan.scratch], vec![None; plan.sums]);
+        // What is blank continues the input.
+        let blank = (0..plan.blank).map(|i| Some(Value::input(number, memory.send + i)));
+        let scratch: Vec<_> = blank.chain(vec![None; plan.scratch - plan.blank]).collect();
+        let sums = vec![None; plan.sums];
         let progress = vec![Progress::default(); plan.passes.len()];
-        Rank { plan, inside, memory: [input, recv, scratch, sums], progress }
+        let streams = vec![Vec::new(); plan.passes.len()];
+        Rank { plan, inside, memory: [input, recv, scratch, sums], progress, streams }
+    }
+
+    /// Its passes' links, and what they have sent.
+    pub fn sent(&self) -> impl Iterator<Item = (Path, &[Value])> {
+        self.plan.passes.iter().map(|pass| pass.path).zip(self.streams.iter().map(Vec::as_slice))
     }
 
     /// What its output holds.
@@ -191,11 +203,23 @@ fn target(ranks: &[Rank], rank: usize, pass: usize) -> Option<(usize, usize)> {
     Some((target, pass))
 }
 
+/// A call of the native wire.
 pub fn simulate(
     setting: Setting,
     memory: impl Fn(usize) -> Memory,
     fill: impl Fn(&mut Plan, Place),
 ) -> Vec<Rank> {
+    let ranks = run(setting, memory, fill);
+    for rank in &ranks {
+        let ways: Vec<_> = rank.plan.passes.iter().map(|pass| pass.path).take(2).collect();
+        let headers = [Flow::Right, Flow::Left].map(|flow| Path::Ring { flow, lane: 0 });
+        assert_eq!(ways, headers, "headers travel on the first two passes");
+    }
+    ranks
+}
+
+/// A call without headers.
+pub fn run(setting: Setting, memory: impl Fn(usize) -> Memory, fill: impl Fn(&mut Plan, Place)) -> Vec<Rank> {
     let Setting { size, lanes, .. } = setting;
     let mut ranks: Vec<Rank> = (0..size)
         .map(|rank| {
@@ -256,9 +280,6 @@ pub fn simulate(
                 *rank.slot(fold.to, at) = Some(value);
             }
         }
-        let ways: Vec<_> = rank.plan.passes.iter().map(|pass| pass.path).take(2).collect();
-        let headers = [Flow::Right, Flow::Left].map(|flow| Path::Ring { flow, lane: 0 });
-        assert_eq!(ways, headers, "headers travel on the first two passes");
     }
     ranks
 }

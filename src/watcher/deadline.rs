@@ -14,6 +14,9 @@ const HEARING: Duration = Duration::from_millis(900);
 impl Health {
     /// Asks every rank what it does, unless they were asked just now.
     pub fn call_roll(&self) {
+        if !self.hears() {
+            return;
+        }
         self.act(|spread| spread.call_roll(Instant::now()));
     }
 
@@ -29,7 +32,9 @@ impl Health {
     /// At a deadline: reads the control links, and sees to it that the roll is fresh and has had its
     /// time.
     pub fn consult(&self) {
-        drop(self.state_with_ripe_roll());
+        if self.hears() {
+            drop(self.state_with_ripe_roll());
+        }
     }
 
     /// The same without waiting: for how long at most the roll is still to be waited for, which has been since
@@ -39,7 +44,7 @@ impl Health {
         self.read(&mut state);
         let now = Instant::now();
         let end = since + HEARING;
-        if state.failing_since.is_some() || self.stop.is_raised() || now >= end {
+        if !self.hears() || state.failing_since.is_some() || self.stop.is_raised() || now >= end {
             return Duration::ZERO;
         }
         if state.spread.roll().ripens(now).is_none() {

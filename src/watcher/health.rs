@@ -33,6 +33,8 @@ const FRAMES: usize = 64;
 /// A group's health as this rank knows it.
 pub struct Health {
     peers: Peers,
+    /// Whether ranks hear of each other: there are control links. Otherwise each knows what its own links tell it.
+    hears: bool,
     pub stop: Stop,
     failing: AtomicBool,
     settled: OnceLock<Error>,
@@ -90,6 +92,7 @@ pub enum Cause {
 impl Health {
     /// `controls` are the links to the right and to the left; a group of one has none.
     pub fn new(peers: Peers, controls: Vec<TcpLink>, signals: Signals) -> io::Result<Health> {
+        let hears = !controls.is_empty();
         let mut links = [None, None];
         for (link, control) in links.iter_mut().zip(controls) {
             *link = Some(Control::new(control)?);
@@ -97,6 +100,7 @@ impl Health {
         let spread = Spread::new(peers.clone());
         Ok(Health {
             peers,
+            hears,
             stop: signals.stop,
             failing: AtomicBool::new(false),
             settled: OnceLock::new(),
@@ -148,7 +152,8 @@ impl Health {
         if state.spread.failure().is_some() {
             state.failing_since.get_or_insert_with(Instant::now);
             self.failing.store(true, Ordering::Release);
-            if state.spread.is_hopeless() {
+            // Where nobody else comes to hear of it, what runs has nothing to hope for.
+            if state.spread.is_hopeless() || !self.hears {
                 self.stop.raise();
             }
         }
@@ -212,7 +217,7 @@ impl Health {
     fn settle(&self, state: &mut State) -> Option<Instant> {
         let since = state.failing_since?;
         let now = Instant::now();
-        if self.settled.get().is_none() && self.peers.size > 1 && now < since + WINDOW {
+        if self.settled.get().is_none() && self.hears && now < since + WINDOW {
             return Some(since + WINDOW);
         }
         if let (None, Some(verdict)) = (self.settled.get(), state.spread.verdict()) {
@@ -305,6 +310,11 @@ impl Health {
             if self.stop.is_raised() {
                 return None;
             }
+            if !self.hears {
+                drop(state);
+                self.report(self.neighbour_lost(rank, call, error));
+                break;
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 drop(state);
@@ -323,6 +333,23 @@ impl Health {
         let broken = broken_link(&lost, rank).unwrap_or(lost);
         let text = format!("{call}, call {}: {} ({})", call.sequence, broken.text, os_words(error));
         Error { text, ..broken }
+    }
+
+    /// What the end of a link says where there is no other word of the peer.
+    fn neighbour_lost(&self, rank: usize, call: &CallHeader, error: &io::Error) -> Error {
+        let how = match error.kind() {
+            io::ErrorKind::UnexpectedEof => String::new(),
+            _ => format!(" ({})", os_words(error)),
+        };
+        let name = self.peers.neighbour(rank);
+        let text = format!("{call}, call {}: {name} has ended the connection{how}", call.sequence);
+        let lost = Error::new(Status::PeerLost, text).at_rank(rank).with_os(error);
+        Error { sequence: call.sequence, ..lost }
+    }
+
+    /// Whether ranks hear of each other; otherwise nobody can be asked at a deadline.
+    pub fn hears(&self) -> bool {
+        self.hears
     }
 
     /// A collective begins, waits, ends.

@@ -44,6 +44,16 @@ impl Peers {
         }
     }
 
+    /// A neighbour with its side, for a text. In a ring of two it is at both.
+    pub fn neighbour(&self, rank: usize) -> String {
+        let is_at = |side: Side| self.size > 2 && self.rank_at(side) == rank;
+        match (is_at(Side::Right), is_at(Side::Left)) {
+            (true, _) => format!("{} (right neighbour)", self.name(rank)),
+            (_, true) => format!("{} (left neighbour)", self.name(rank)),
+            _ => self.name(rank),
+        }
+    }
+
     /// A rank with its address, for a text.
     pub fn name(&self, rank: usize) -> String {
         match self.addresses.get(rank) {

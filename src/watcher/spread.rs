@@ -208,9 +208,11 @@ impl Spread {
         }
     }
 
-    /// The collective has ended; one that succeeded is the last.
+    /// The collective has ended; one that succeeded is the last. Messages that go over its links have numbers of
+    /// their own.
     pub fn leave(&mut self, succeeded: bool) {
-        if let Some((header, _)) = self.presence.call.take().filter(|_| succeeded) {
+        let ended = self.presence.call.take().filter(|(header, _)| succeeded && header.kind != Kind::Message);
+        if let Some((header, _)) = ended {
             self.presence.last = header.sequence;
         }
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use ring::bootstrap::config::{Address, Config, Host};
+use ring::bootstrap::config::{Address, Config, Host, Wire};
 use ring::error::Result;
 use ring::group::{Call, Group, Kind, Message};
 use ring::memory::Region;
@@ -42,6 +42,7 @@ pub fn configurations(size: usize, addresses: usize, connections: usize) -> Vec<
         connect_timeout: Some(Duration::from_secs(20)),
         timeout: Some(Duration::from_secs(20)),
         wide: false,
+        wire: Wire::Native,
         connections,
     };
     (0..size).map(config).collect()

@@ -67,7 +67,7 @@ impl Host<'_> {
         let mut places: Option<Vec<Place>> = None;
         loop {
             let now = Instant::now();
-            self.listening.progress(self.claims, now).map_err(misplaced)?;
+            self.listening.progress(Some(self.claims), now).map_err(misplaced)?;
             if self.listening.is_listening() {
                 self.listens_since.get_or_insert(now);
             }

@@ -1,0 +1,302 @@
+//! Forms a ring with stock MLX processes. There is no handshake: whoever connects to an address is the left neighbour's
+//! connection of that address, and one more would be taken for data.
+//!
+//! The order is MLX's (`mlx/distributed/ring/ring.cpp`): every rank but the last accepts from the left and then
+//! connects to the right, the last one connects first; connections are made one at a time, in the order of the
+//! addresses. MLX tries a connection for 31 s; here it is the connect timeout. All own addresses are listened on from
+//! the start, where MLX opens the next one after it has accepted: a neighbour never finds one closed.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::bootstrap::config::{Address, Config};
+use crate::bootstrap::dial::{self, FIRST_PAUSE, LONGEST_PAUSE, SILENT};
+use crate::bootstrap::listen::Listening;
+use crate::bootstrap::resolve::Lookup;
+use crate::bootstrap::{Connection, printed};
+use crate::error::{Error, Result, Status, os_words};
+use crate::link::TcpLink;
+use crate::sys::{self, Interest, PollEntry};
+
+/// The longest sleep: a look-up's answer and a port that becomes free have no descriptor to wake the loop.
+const TURN: Duration = Duration::from_millis(50);
+
+/// The links of a rank, one per address.
+pub struct Lanes {
+    pub right: Vec<TcpLink>,
+    pub left: Vec<TcpLink>,
+    /// Where the right neighbour was reached.
+    pub right_address: Option<SocketAddr>,
+}
+
+/// Connects this rank with its two neighbours. The ring has two ranks or more.
+pub fn form(config: &Config) -> Result<Lanes> {
+    let deadline = config.connect_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut forming = Forming::new(config);
+    while !forming.progress(Instant::now())? {
+        let now = Instant::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(forming.too_late());
+        }
+        forming.sleep(now, deadline)?;
+    }
+    forming.lanes().map_err(|error| Error::system("taking over a connection", &error))
+}
+
+struct Forming<'c> {
+    config: &'c Config,
+    right: usize,
+    left: usize,
+    doors: Vec<Door>,
+    ways: Vec<Way>,
+}
+
+impl Forming<'_> {
+    fn new(config: &Config) -> Forming<'_> {
+        let (rank, size) = (config.rank, config.entries.len());
+        let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
+        let doors = config.entries[rank].iter().map(Door::new).collect();
+        let ways = config.entries[right].iter().map(Way::new).collect();
+        Forming { config, right, left, doors, ways }
+    }
+
+    /// Goes as far as it can; whether the ring stands here.
+    fn progress(&mut self, now: Instant) -> Result<bool> {
+        for door in &mut self.doors {
+            door.progress(now)?;
+        }
+        let is_last = self.right == 0;
+        let listens = self.doors.iter().all(|door| door.is_done() || door.listening.is_listening());
+        if listens && (is_last || self.doors.iter().all(Door::is_done)) {
+            for way in &mut self.ways {
+                way.progress(now)?;
+                if !way.is_done() {
+                    break;
+                }
+            }
+        }
+        Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(Way::is_done))
+    }
+
+    fn sleep(&self, now: Instant, deadline: Option<Instant>) -> Result<()> {
+        let mut entries = Vec::new();
+        self.doors.iter().for_each(|door| door.waits(&mut entries));
+        self.ways.iter().for_each(|way| way.waits(&mut entries));
+        let pauses = self.ways.iter().filter_map(|way| way.not_before.filter(|until| *until > now));
+        let limit =
+            pauses.chain(deadline).map(|until| until - now).min().map_or(TURN, |limit| limit.min(TURN));
+        let slept = sys::poll(&mut entries, Some(limit));
+        slept.map(|_| ()).map_err(|error| Error::system("waiting for connections", &error))
+    }
+
+    /// Who is missing.
+    fn too_late(&self) -> Error {
+        if let Some(door) = self.doors.iter().find(|door| !door.is_done() && !door.listening.is_listening()) {
+            return door.listening.error();
+        }
+        let (mut parts, mut rank, mut os_error) = (Vec::new(), None, 0);
+        let own = self.config.entries[self.config.rank].iter().zip(&self.doors);
+        let missing: Vec<_> = own.filter(|(_, door)| !door.is_done()).map(|(a, _)| a.to_string()).collect();
+        if !missing.is_empty() {
+            let text =
+                format!("rank {} (left neighbour) has not connected to {}", self.left, missing.join(", "));
+            parts.push(text);
+            rank = Some(self.left);
+        }
+        let tried = self.ways.iter().find(|way| !way.is_done() && way.has_tried());
+        if let Some(way) = tried {
+            let (trouble, number) = way.trouble();
+            parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
+            rank = rank.or(Some(self.right));
+            os_error = number;
+        }
+        let waited = self.config.connect_timeout.unwrap_or_default().as_millis();
+        let text = format!("the MLX ring did not form within {waited} ms: {}", parts.join("; "));
+        Error { rank, os_error, ..Error::new(Status::ConnectFailed, text) }
+    }
+
+    fn lanes(self) -> io::Result<Lanes> {
+        let right_address = self.ways.first().and_then(|way| Some(way.made.as_ref()?.address));
+        let left = self.doors.into_iter().filter_map(|door| door.came).map(Connection::into_link);
+        let right = self.ways.into_iter().filter_map(|way| way.made).map(Connection::into_link);
+        Ok(Lanes {
+            right: right.collect::<io::Result<_>>()?,
+            left: left.collect::<io::Result<_>>()?,
+            right_address,
+        })
+    }
+}
+
+/// One own address: listened on until the left neighbour has connected to it.
+struct Door {
+    address: Address,
+    listening: Listening,
+    came: Option<Connection>,
+}
+
+impl Door {
+    fn new(address: &Address) -> Door {
+        Door { address: address.clone(), listening: Listening::new(address), came: None }
+    }
+
+    fn is_done(&self) -> bool {
+        self.came.is_some()
+    }
+
+    /// One connection is accepted and the listener closed. A visitor that leaves before the ring stands was no
+    /// neighbour, or is one that comes again.
+    fn progress(&mut self, now: Instant) -> Result<()> {
+        if self.came.take_if(|came| has_ended(came)).is_some() {
+            self.listening = Listening::new(&self.address);
+        }
+        if self.is_done() {
+            return Ok(());
+        }
+        self.listening.progress(None, now)?;
+        for listener in &self.listening.sockets {
+            let (socket, address) = match listener.socket.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if dial::is_out_of_descriptors(&error) => {
+                    return Err(Error::system("accepting a connection", &error));
+                }
+                // Nobody is there, or whoever was has left.
+                Err(_) => continue,
+            };
+            let address = address.as_socket().unwrap_or(listener.address);
+            // Fails if the visitor has left already.
+            if let Ok(connection) = Connection::new(socket, address) {
+                self.came = Some(connection);
+                break;
+            }
+        }
+        if self.is_done() {
+            self.listening.sockets.clear();
+        }
+        Ok(())
+    }
+
+    fn waits(&self, entries: &mut Vec<PollEntry>) {
+        match &self.came {
+            Some(came) => watch(came, entries),
+            None => self.listening.sockets.iter().for_each(|listener| {
+                entries.push(PollEntry::new(listener.descriptor(), Interest { read: true, write: false }));
+            }),
+        }
+    }
+}
+
+/// The connection to one address of the right neighbour.
+struct Way {
+    lookup: Lookup,
+    /// The attempt under way and when it began; a name's addresses are tried one after the other.
+    attempt: Option<(Connection, Instant)>,
+    /// The address that is tried next, and not before then.
+    next: usize,
+    not_before: Option<Instant>,
+    pause: Duration,
+    /// The last address that was tried in vain.
+    failed: Option<(SocketAddr, io::Error)>,
+    made: Option<Connection>,
+}
+
+impl Way {
+    fn new(address: &Address) -> Way {
+        Way {
+            lookup: Lookup::new(address),
+            attempt: None,
+            next: 0,
+            not_before: None,
+            pause: FIRST_PAUSE,
+            failed: None,
+            made: None,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.made.is_some()
+    }
+
+    fn progress(&mut self, now: Instant) -> Result<()> {
+        if let Some(ended) = self.made.take_if(|made| has_ended(made)) {
+            self.fail(ended.address, io::Error::other("it ended the connection"), now);
+        }
+        if self.is_done() {
+            return Ok(());
+        }
+        let found = self.lookup.addresses(now).unwrap_or_default();
+        let addresses: Vec<_> = found.iter().copied().filter(SocketAddr::is_ipv4).collect();
+        if let Some((connection, since)) = self.attempt.take() {
+            match dial::connected(&connection) {
+                Ok(true) => self.made = Some(connection),
+                Ok(false) if addresses.len() > 1 && now >= since + SILENT => {
+                    self.fail(connection.address, io::ErrorKind::TimedOut.into(), now);
+                }
+                Ok(false) => self.attempt = Some((connection, since)),
+                Err(error) => self.fail(connection.address, error, now),
+            }
+        } else if self.not_before.is_none_or(|until| now >= until) && !addresses.is_empty() {
+            let address = addresses[self.next % addresses.len()];
+            match dial::begin(address) {
+                Ok(connection) => self.attempt = Some((connection, now)),
+                Err(error) if dial::is_out_of_descriptors(&error) => {
+                    return Err(Error::system(&format!("connecting to {}", printed(&address)), &error));
+                }
+                Err(error) => self.fail(address, error, now),
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, address: SocketAddr, error: io::Error, now: Instant) {
+        self.failed = Some((address, error));
+        self.next += 1;
+        self.not_before = Some(now + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    fn has_tried(&self) -> bool {
+        self.attempt.is_some() || self.failed.is_some() || self.lookup.error().is_some()
+    }
+
+    /// What stands in the way, and the OS error.
+    fn trouble(&self) -> (String, i32) {
+        match (&self.failed, &self.attempt, self.lookup.error()) {
+            (Some((address, error)), ..) => {
+                (format!("{}: {}", printed(address), os_words(error)), error.raw_os_error().unwrap_or(0))
+            }
+            (None, Some((attempt, _)), _) => (format!("{}: no answer", printed(&attempt.address)), 0),
+            (None, None, Some(error)) => (format!("{}: {}", self.lookup.address(), os_words(error)), 0),
+            (None, None, None) => (format!("{}: no IPv4 address", self.lookup.address()), 0),
+        }
+    }
+
+    fn waits(&self, entries: &mut Vec<PollEntry>) {
+        if let Some(made) = &self.made {
+            watch(made, entries);
+        } else if let Some((attempt, _)) = &self.attempt {
+            entries.push(PollEntry::new(attempt.descriptor(), Interest { read: false, write: true }));
+        }
+    }
+}
+
+/// Waits for the end of a connection. One whose peer sends already is not waited for: its ring stands.
+fn watch(connection: &Connection, entries: &mut Vec<PollEntry>) {
+    if arrived(connection).is_none() {
+        entries.push(PollEntry::new(connection.descriptor(), Interest { read: true, write: false }));
+    }
+}
+
+fn has_ended(connection: &Connection) -> bool {
+    arrived(connection) == Some(0)
+}
+
+/// Bytes that wait to be read, one at most; none are an end. None while nothing has come.
+fn arrived(connection: &Connection) -> Option<usize> {
+    match connection.socket.peek(&mut [MaybeUninit::uninit()]) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
+        Err(_) => Some(0),
+    }
+}

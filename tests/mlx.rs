@@ -1,0 +1,124 @@
+//! Rings on stock MLX's wire over loopback TCP, with threads as ranks; those with stock MLX in them are c_tests'.
+
+mod common;
+
+use common::{all_gather, all_reduce, barrier, bytes, configurations, message, ring, run};
+use ring::bootstrap::config::{Config, Wire};
+use ring::dtype::{Dtype, Op};
+use ring::error::Status;
+use ring::group::{Call, Group, Kind};
+
+/// Around the number of ranks, and where MLX cuts a call of 4-byte elements into more parts.
+const COUNTS: [usize; 9] = [0, 1, 2, 7, 1021, 65_535, 131_073, 600_001, 1_200_003];
+
+fn mlx(size: usize, addresses: usize) -> Vec<Config> {
+    let configs = configurations(size, addresses, 1);
+    configs.into_iter().map(|config| Config { job_id: Vec::new(), wire: Wire::Mlx, ..config }).collect()
+}
+
+fn value(rank: usize, i: usize) -> f32 {
+    ((rank + 1) * (i % 509 + 1)) as f32
+}
+
+fn floats(values: impl Iterator<Item = f32>) -> Vec<u8> {
+    bytes(&values.collect::<Vec<_>>(), f32::to_ne_bytes)
+}
+
+fn reduced(group: &Group, count: usize, op: Op) -> Vec<u8> {
+    let mut send = floats((0..count).map(|i| value(group.rank(), i)));
+    let mut recv = vec![0xAA; send.len()];
+    run(group, all_reduce(&mut send, &mut recv, Dtype::Float32, op)).unwrap();
+    recv
+}
+
+#[test]
+fn its_reductions_and_gathers_are_exact() {
+    for size in [2, 3, 5, 8] {
+        for addresses in [1, 3] {
+            ring(&mlx(size, addresses), |group| {
+                for count in COUNTS {
+                    let of_all = |reduce: &dyn Fn(f32, f32) -> f32| {
+                        floats(
+                            (0..count).map(|i| (0..size).map(|rank| value(rank, i)).reduce(reduce).unwrap()),
+                        )
+                    };
+                    let sum = of_all(&|a, b| a + b);
+                    assert!(reduced(group, count, Op::Sum) == sum, "sum: {size}, {addresses}, {count}");
+                    assert!(reduced(group, count, Op::Max) == of_all(&f32::max));
+                    assert!(reduced(group, count, Op::Min) == of_all(&f32::min));
+                    let mean = |bytes: &[u8]| f32::from_ne_bytes(bytes.try_into().unwrap()) / size as f32;
+                    assert!(reduced(group, count, Op::Mean) == floats(sum.chunks(4).map(mean)));
+
+                    let mine = |rank: usize| (0..count).map(|i| (rank * 31 + i) as u16).collect::<Vec<_>>();
+                    let mut send = bytes(&mine(group.rank()), u16::to_ne_bytes);
+                    let mut recv = vec![0xAA; send.len() * size];
+                    run(group, all_gather(&mut send, &mut recv, Dtype::Uint16)).unwrap();
+                    let right = (0..size).flat_map(|rank| bytes(&mine(rank), u16::to_ne_bytes));
+                    assert!(recv == right.collect::<Vec<_>>(), "gather: {size}, {addresses}, {count}");
+                    barrier(group).unwrap();
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn neighbours_exchange_messages_in_one_order_with_collectives() {
+    for size in 2..=5 {
+        for addresses in 1..=3 {
+            ring(&mlx(size, addresses), |group| {
+                let right = (group.rank() + 1) % size;
+                let left = (group.rank() + size - 1) % size;
+                for count in [0, 1, 255, 256, 1023, 1025, 3000, 700_001] {
+                    for (to, from) in [(right, left), (left, right)] {
+                        let mut out = floats((0..count).map(|i| value(group.rank(), i)));
+                        let mut into = vec![0; out.len()];
+                        let send = message(&mut out, Dtype::Float32, to);
+                        let recv = message(&mut into, Dtype::Float32, from);
+                        group.send_recv(Some(send), Some(recv)).unwrap();
+                        assert!(into == floats((0..count).map(|i| value(from, i))));
+                        barrier(group).unwrap();
+                    }
+                }
+                let before = group.stats().operations;
+                let mut byte = [group.rank() as u8];
+                if group.rank() == 0 {
+                    group.send(message(&mut byte, Dtype::Uint8, right)).unwrap();
+                } else if left == 0 {
+                    group.recv(message(&mut byte, Dtype::Uint8, left)).unwrap();
+                    assert_eq!(byte, [0]);
+                }
+                let is_one = group.rank() == 0 || left == 0;
+                assert_eq!(group.stats().operations, before + u64::from(is_one));
+            });
+        }
+    }
+}
+
+#[test]
+fn what_it_cannot_carry_is_refused_and_nothing_else_happens() {
+    ring(&mlx(4, 1), |group| {
+        let mut memory = [1.0f32; 16].map(f32::to_ne_bytes).concat();
+        let whole = ring::memory::Region::from_slice(&mut memory);
+        let call = |kind| Call { send: whole, recv: whole, ..Call::new(kind, 4).of(Dtype::Float32) };
+        let carried = [Kind::AllReduce, Kind::AllGather, Kind::Barrier, Kind::Message];
+        for kind in Kind::ALL.iter().filter(|kind| !carried.contains(kind) && **kind != Kind::Split) {
+            let refused = run(group, call(*kind)).unwrap_err();
+            assert_eq!(refused.status, Status::Unsupported, "{kind:?}");
+        }
+        for op in [Op::Prod, Op::Band, Op::Bxor] {
+            let call = call(Kind::AllReduce).by_op(Dtype::Int32, op);
+            assert_eq!(run(group, call).unwrap_err().status, Status::Unsupported, "{op:?}");
+        }
+        let far = message(&mut [0; 4], Dtype::Int32, (group.rank() + 2) % 4).peer;
+        let refused = group.send(message(&mut [0; 4], Dtype::Int32, far)).unwrap_err();
+        assert_eq!(refused.status, Status::Unsupported);
+        assert!(refused.text.contains("is no neighbour of rank"), "{refused}");
+        let refused = group.split(Ok((0, 0))).err().unwrap();
+        assert_eq!((refused.status, refused.sequence), (Status::Unsupported, 15));
+        assert!(
+            reduced(group, 3, Op::Sum) == floats((0..3).map(|i| (0..4).map(|rank| value(rank, i)).sum()))
+        );
+        assert_eq!(group.failure(), None);
+    });
+}
