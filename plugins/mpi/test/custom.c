@@ -24,7 +24,8 @@ static int calls;
       uint16_t *out = (uint16_t *)inout + i;                                        \
       /* The tests' conversion knows no infinities and NaNs. */                     \
       if (result != result) *out = 0x7fff;                                          \
-      else if (result > largest(dtype) || result < -largest(dtype)) *out = (result < 0 ? 0x8000 : 0) | infinity(dtype); \
+      else if (result > largest(dtype)) *out = infinity(dtype);                     \
+      else if (result < -largest(dtype)) *out = 0x8000 | infinity(dtype);           \
       else *out = to_narrow(dtype, result);                                         \
     }                                                                               \
   }
@@ -81,11 +82,12 @@ static void narrow_one(int rank, int size, ring_dtype_t dtype, user_function *fu
         double value = (i + r) % 3 + (is_product ? 1 : r);
         expected = is_product ? expected * value : expected + value;
       }
-      CHECK(from_narrow(dtype, results[i]) == expected, "element %d is %g, not %g", i, from_narrow(dtype, results[i]), expected);
+      double got = from_narrow(dtype, results[i]);
+      CHECK_SAYING(got == expected, "element %d is %g, not %g", i, got, expected);
     }
   }
   /* Once it is known to be the library's, the function itself has nothing to do. */
-  CHECK(size == 1 || (calls == 0) == is_ours, "%d calls", calls);
+  CHECK_SAYING(size == 1 || (calls == 0) == is_ours, "%d calls", calls);
 }
 
 static void others(int rank, int size) {
@@ -95,7 +97,7 @@ static void others(int rank, int size) {
   for (int i = 0; i < COUNT; i++) {
     uint16_t expected = 0;
     for (int r = 0; r < size; r++) expected ^= (uint16_t)(i * 31 + r * 977);
-    CHECK(result[i] == expected, "element %d", i);
+    CHECK_SAYING(result[i] == expected, "element %d", i);
   }
   unsigned char triples[COUNT][3], largest_triples[COUNT][3];
   for (int i = 0; i < COUNT; i++) {
@@ -105,7 +107,8 @@ static void others(int rank, int size) {
   }
   CHECK(mpi.all_reduce(triples, largest_triples, COUNT, run_of_bytes(3), made(largest_of_three), mpi.world) == 0);
   for (int i = 0; i < COUNT; i++) {
-    CHECK(largest_triples[i][0] == 200 && largest_triples[i][1] == i % size + 7 && largest_triples[i][2] == (unsigned char)i);
+    const unsigned char *got = largest_triples[i];
+    CHECK(got[0] == 200 && got[1] == i % size + 7 && got[2] == (unsigned char)i);
   }
 }
 

@@ -60,7 +60,7 @@ static void forks(int rank, int size) {
     CHECK(mpi.free(&half) == 0);
     exit(0);
   }
-  CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", (unsigned)status);
+  CHECK_SAYING(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", (unsigned)status);
   CHECK(sum_of_ones() == size);
 }
 
@@ -103,7 +103,7 @@ static void without_launcher(void) {
   catch_errors();
   CHECK(mpi.init(NULL, NULL) != 0);
   const char *said = caught_errors(1);
-  CHECK(strstr(said, "libring_mpi: MPI_Init: ") == said && strstr(said, "RING_HOSTFILE"), "%s", said);
+  CHECK_SAYING(strstr(said, "libring_mpi: MPI_Init: ") == said && strstr(said, "RING_HOSTFILE"), "%s", said);
   unsetenv("MLX_RANK");
 }
 

@@ -20,7 +20,8 @@ void check_failed(const char *file, int line, const char *condition, const char 
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "%s:%d: rank %s: %s:%s\n", file, line, getenv("MLX_RANK") ? getenv("MLX_RANK") : "?", condition, text);
+  const char *rank = getenv("MLX_RANK");
+  fprintf(stderr, "%s:%d: rank %s: %s: %s\n", file, line, rank ? rank : "?", condition, text);
   _exit(1);
 }
 
@@ -42,6 +43,7 @@ void run_processes(int size, rank_body *body, int may_die) {
     setenv("MLX_HOSTFILE", path, 1);
     setenv("RING_CONNECT_TIMEOUT_MS", "30000", 1);
     setenv("RING_TIMEOUT_MS", "30000", 1);
+    free(hosts);
     body(rank, size);
     exit(0);
   }
@@ -95,6 +97,6 @@ const char *caught_errors(int lines) {
   fclose(caught);
   int found = 0;
   for (const char *at = text; (at = strchr(at, '\n')); at++) found++;
-  CHECK(found == lines, "%d lines were written, not %d: %s", found, lines, text);
+  CHECK_SAYING(found == lines, "%d lines were written, not %d: %s", found, lines, text);
   return text;
 }

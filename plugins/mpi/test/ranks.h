@@ -5,9 +5,10 @@
 #include <stdbool.h>
 
 /* Ends this process with a message unless the condition holds. */
-#define CHECK(condition, ...)                                                       \
-  do {                                                                              \
-    if (!(condition)) check_failed(__FILE__, __LINE__, #condition, " " __VA_ARGS__); \
+#define CHECK(condition) CHECK_SAYING(condition, "it is not so")
+#define CHECK_SAYING(condition, ...)                                           \
+  do {                                                                         \
+    if (!(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
   } while (0)
 
 __attribute__((noreturn, format(printf, 4, 5))) void check_failed(const char *file, int line, const char *condition,
