@@ -16,8 +16,9 @@ rank: 13 cases.
     shard_predicate         convolutions sharded by a function of their paths
     clip_grad_norm_sharded  the norm is that of all shards
 
-The tests of MLX that need another release than 0.32.4 (uneven shards, a type of its own for communication), a group
-without communication or another backend (JACCL, NCCL) have nothing to do here. On MLX's ring, which can't split, only that is checked of the splits.
+The tests of MLX that need another release than 0.32.4 (uneven shards, a type of its own for communication), a group without
+communication or another backend (JACCL, NCCL) have nothing to do here. On MLX's ring, which can't split, only that is
+checked of the splits.
 """
 import math
 
