@@ -64,6 +64,9 @@ static void forks(int rank, int size) {
   CHECK(sum_of_ones() == size);
 }
 
+/* An aborted call returns within 100 ms, and a failed group doesn't linger. */
+static const double ENDED_S = 2;
+
 static pthread_barrier_t entered;
 
 static void *waits_for_ever(void *unused) {
@@ -86,8 +89,10 @@ static void ends_in_a_call(int rank, int size) {
     pthread_barrier_wait(&entered);
     /* Either side of the call's start is to end well; this makes it likely to have begun. */
     usleep(50000);
+    double start = now_s();
     CHECK(mpi.finalize() == 0);
     CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(now_s() - start < ENDED_S);
   } else {
     CHECK(sum_of_ones() == -1 && mpi.finalize() == 0);
   }

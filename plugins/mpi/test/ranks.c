@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Longer than any of the tests takes on a busy machine. */
@@ -58,6 +59,12 @@ void run_processes(int size, rank_body *body, int may_die) {
   unlink(path);
   free(hosts);
   if (failed) exit(1);
+}
+
+double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static rank_body *inner;

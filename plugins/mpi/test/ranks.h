@@ -24,6 +24,9 @@ void run_ranks(int size, rank_body *body, int may_die);
 /* The same without a world: the body makes it. */
 void run_processes(int size, rank_body *body, int may_die);
 
+/* Seconds on a clock that only goes forward. */
+double now_s(void);
+
 /* From here on, what this process writes to stderr goes to a file; and its lines, of which there must be
  * some, or none. The text lives until the next call. */
 void catch_errors(void);
