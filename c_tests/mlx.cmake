@@ -18,7 +18,7 @@ ring_test(mlx_refusals_many mlx_refusals 60 many)
 # Their times are promises.
 mlx_program(faults)
 target_link_libraries(mlx_faults PRIVATE faults)
-foreach(fault kill stop abort leave)
+foreach(fault kill fork stop abort leave)
   foreach(size 2 3 4)
     ring_test(mlx_${fault}_n${size} mlx_faults 120 ${fault} ${size})
     set_tests_properties(mlx_${fault}_n${size} PROPERTIES LABELS faults RUN_SERIAL TRUE)

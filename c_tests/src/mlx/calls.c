@@ -95,6 +95,32 @@ static void bytes(ring_group_t *group, int lanes) {
   CHECK(stats.strangers_refused == 0);
 }
 
+/* Any byte but 0 is true; results are 0 or 1, and so is what MLX's ranks would get. */
+static void bools(ring_group_t *group) {
+  static const unsigned char bytes[] = {0, 1, 2, 128, 255, 0, 0, 7};
+  static const size_t counts[] = {1, 2, 3, 8, 1000, 3000001};
+  int rank = ring_group_rank(group), size = ring_group_size(group);
+  for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+    for (int i = 0; i < 6; i++) {
+      ring_op_t op = (ring_op_t)(i % 3);
+      size_t count = counts[c];
+      unsigned char *in = malloc(count), *out = i < 3 ? malloc(count) : in;
+      for (size_t e = 0; e < count; e++) in[e] = bytes[(e + (size_t)rank * 3) % sizeof bytes];
+      OK(ring_all_reduce(group, in, out, count, RING_DTYPE_BOOL, op));
+      for (size_t e = 0; e < count; e++) {
+        int any = 0, all = 1;
+        for (int r = 0; r < size; r++) {
+          any |= bytes[(e + (size_t)r * 3) % sizeof bytes] != 0;
+          all &= bytes[(e + (size_t)r * 3) % sizeof bytes] != 0;
+        }
+        CHECK(out[e] == (op == RING_OP_MIN ? all : any), "%s: element %zu of %zu is %d", ring_op_name(op), e, count, out[e]);
+      }
+      if (out != in) free(out);
+      free(in);
+    }
+  }
+}
+
 /* Messages and collectives of one group stand in one order, whoever waits for which of them first. Every rank but the
  * first passes on what it got, as a chain that a sum crosses between ranks 0 and 1. */
 static void requests(ring_group_t *group) {
@@ -202,6 +228,7 @@ static void body(int rank, int size, const char *hosts, void *data) {
   ring_group_t *group = mlx_join(rank, hosts);
   CHECK(ring_group_rank(group) == rank && ring_group_size(group) == size);
   bytes(group, lanes);
+  bools(group);
   requests(group);
   threads(group);
   deadline(group);

@@ -1,6 +1,6 @@
 /* What a rank hears of others on MLX's wire, where nobody tells: it sees its own connections alone, names the neighbour
- * at their other end, and closes all of its own, from which the next rank hears. Arguments: kill, stop, abort or leave;
- * ranks. */
+ * at their other end, and closes all of its own, from which the next rank hears. Arguments: kill, fork, stop, abort or
+ * leave; ranks. */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -21,6 +21,7 @@ static const char *names[] = {"all_reduce", "all_gather", "barrier", "", "all_re
 struct run {
   enum work work;
   int victim, timeout_ms;
+  int forks; /* the victim has a child that lives on */
   double when; /* the fault was */
   int done;    /* it has happened */
   struct witness witnesses[8];
@@ -87,6 +88,20 @@ static void body(int rank, int size, const char *hosts, void *data) {
   struct run *run = data;
   float *memory;
   ring_group_t *group = begin(run, rank, size, hosts, &memory);
+  if (run->forks && rank == run->victim) {
+    int left[2];
+    CHECK(pipe(left) == 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      EXPECT(RING_STATUS_INVALID_STATE, ring_barrier(group));
+      CHECK(write(left[1], "", 1) == 1);
+      sleep(3);
+      _exit(0);
+    }
+    char byte;
+    CHECK(read(left[0], &byte, 1) == 1);
+  }
   witness_ready(&run->witnesses[rank]);
   if (run->work == IDLE)
     while (!__atomic_load_n(&run->done, __ATOMIC_ACQUIRE)) usleep(1000);
@@ -127,9 +142,9 @@ static void expect_neighbours(const struct run *run, int size, ring_status_t fir
         run->witnesses[right_of(run->victim, size)].text);
 }
 
-static void kill_one(int size, int victim, enum work work) {
+static void kill_one(int size, int victim, enum work work, int forks) {
   struct run *run = shared(sizeof *run);
-  *run = (struct run){.victim = victim, .work = work};
+  *run = (struct run){.victim = victim, .work = work, .forks = forks};
   uint64_t random = (uint64_t)getpid();
   char *hosts = make_hosts(size, 1 + victim % 2);
   struct ranks ranks = start_ranks(size, hosts, body, run);
@@ -197,6 +212,24 @@ static void aborting(int rank, int size, const char *hosts, void *data) {
   float *memory;
   ring_group_t *group = begin(run, rank, size, hosts, &memory);
   witness_ready(witness);
+  if (run->work == IDLE) {
+    if (rank != run->victim) {
+      while (!__atomic_load_n(&run->done, __ATOMIC_ACQUIRE)) usleep(1000);
+      work_on(run, group, witness, memory);
+      free(memory);
+      return;
+    }
+    /* Nothing runs that would close the connections, and the group stays. */
+    OK(ring_group_abort(group));
+    run->when = seconds();
+    __atomic_store_n(&run->done, 1, __ATOMIC_RELEASE);
+    witness_failure(witness, group, ring_barrier(group));
+    CHECK(witness->status == RING_STATUS_ABORTED, "%s", witness->text);
+    await_told(run->witnesses, size, 0, 5);
+    ring_group_destroy(group);
+    free(memory);
+    return;
+  }
   if (rank != run->victim) {
     if (rank == right_of(run->victim, size)) usleep(300000); /* without it nobody gets further */
     work_on(run, group, witness, memory);
@@ -282,13 +315,14 @@ static void leave_one(int size, int victim, int to_left) {
 }
 
 int main(int argc, char **argv) {
-  CHECK(argc == 3, "arguments: kill, stop, abort or leave; ranks");
+  CHECK(argc == 3, "arguments: kill, fork, stop, abort or leave; ranks");
   int size = atoi(argv[2]);
   if (!strcmp(argv[1], "stop")) run_ranks(size, NULL, stop_one, NULL, 60, 0);
   for (int victim = 0; victim < size; victim++) {
-    for (enum work work = 0; !strcmp(argv[1], "kill") && work < WORKS; work++) kill_one(size, victim, work);
-    for (enum work work = 0; !strcmp(argv[1], "abort") && work < IDLE; work++)
-      for (int destroys = 0; destroys < 2; destroys++) abort_one(size, victim, work, destroys);
+    for (enum work work = 0; !strcmp(argv[1], "kill") && work < WORKS; work++) kill_one(size, victim, work, 0);
+    for (enum work work = ALL_GATHER; !strcmp(argv[1], "fork") && work <= MESSAGE; work++) kill_one(size, victim, work, 1);
+    for (enum work work = 0; !strcmp(argv[1], "abort") && work < WORKS; work++)
+      for (int destroys = 0; destroys < 1 + (work != IDLE); destroys++) abort_one(size, victim, work, destroys);
     for (int to_left = 0; !strcmp(argv[1], "leave") && to_left < 2; to_left++) leave_one(size, victim, to_left);
   }
   return 0;

@@ -194,12 +194,14 @@ static void last_rank(void) {
   char *hosts = make_hosts(2, 2);
   library_rank = 1;
   int in[2], out[2], listeners[2];
-  listeners[0] = listen_at(port_of(hosts, 0));
   struct ranks ranks = start_ranks(1, hosts, library, NULL);
-  in[0] = accept_one(listeners[0]);
-  expect_silence(listeners, 1, "saw a second connection");
+  /* The second address is open and has to wait for the first. */
   listeners[1] = listen_at(port_of(hosts, 1));
+  expect_silence(listeners + 1, 1, "saw the second connection first");
+  listeners[0] = listen_at(port_of(hosts, 0));
+  in[0] = accept_one(listeners[0]);
   in[1] = accept_one(listeners[1]);
+  expect_silence(listeners, 2, "saw a connection too many");
   for (int i = 0; i < 2; i++) out[i] = connect_to(port_of(hosts, 2 + i));
   usleep(20000);
   for (int i = 0; i < 2; i++) CHECK(try_connect(port_of(hosts, 2 + i)) < 0, "a second connection to an address");
