@@ -31,13 +31,14 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 STEP := sh tools/step.sh
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
 # Where MPI's header is missing its program can't be looked at; its own build does.
-C_FILES := $(filter-out benches/collectives/openmpi.c,$(wildcard tools/*/*.c benches/*/*.c examples/c/*.c)) benches/peers/workers/ring.c
+C_FILES := $(filter-out benches/collectives/openmpi.c,$(wildcard tools/*/*.c benches/*/*.c examples/c/*.c)) \
+  benches/peers/workers/ring.c $(wildcard plugins/mpi/*.c plugins/mpi/test/*.c)
 # The barrier that processes share isn't macOS's.
 ifeq ($(shell uname -s),Linux)
 C_FILES += $(wildcard benches/peers/limits/*.c)
 endif
 # clang and gcc each see what the other doesn't.
-C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common
+C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common -Itools/ring-accuracy
 
 .PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
@@ -102,7 +103,7 @@ test-mlx: tools
 test-valgrind: c-tests
 	@$(STEP) "C programs in valgrind" "tests passed\|Skipped" ctest --test-dir build/c_tests -L valgrind -j $(JOBS) --output-on-failure
 
-test-install: library
+test-install: tools
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
 
 bench: tools
@@ -146,10 +147,12 @@ lint: lint-deps
 header:
 	@$(STEP) "generating include/ring.h" "" cargo check --locked
 
-target/release/libring.a:
-	@$(MAKE) --no-print-directory library
+# The plugin is built last.
+MPI_PLUGIN := target/release/libring_mpi.$(if $(filter Darwin,$(shell uname -s)),dylib,so)
+$(MPI_PLUGIN):
+	@$(MAKE) --no-print-directory tools
 
-install: target/release/libring.a
+install: $(MPI_PLUGIN)
 	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTDIR="$(DESTDIR)" sh packaging/install.sh
 
 clean:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what `make library` has built, the header, and what tells others how to link.
+# Installs what `make` has built: the library, the plugin that stock MLX loads, the header, and what tells others how to link.
 # From the environment: PREFIX (/usr/local), LIBDIR and INCLUDEDIR (lib, include: below PREFIX), DESTDIR
 # (a staging root, empty), LIB_DIR (target/release).
 set -eu
@@ -25,7 +25,7 @@ if [ "$(uname -s)" = Darwin ]; then
 else
   suffix=so shared=libring.so.$version soname=libring.so.$major static_libs="-lpthread -ldl -lm"
 fi
-for file in "$built/libring.$suffix" "$built/libring.a"; do
+for file in "$built/libring.$suffix" "$built/libring.a" "$built/libring_mpi.$suffix"; do
   [ -f "$file" ] || { echo "$file is missing: run make first" >&2; exit 1; }
 done
 
@@ -55,6 +55,8 @@ put() {
 put 755 "$built/libring.$suffix" "$lib/$shared"
 ln -sf "$shared" "$lib/$soname"
 ln -sf "$soname" "$lib/libring.$suffix"
+# It looks for the library beside itself.
+put 755 "$built/libring_mpi.$suffix" "$lib/libring_mpi.$suffix"
 put 644 "$built/libring.a" "$lib/libring.a"
 put 644 include/ring.h "$include/ring.h"
 put 644 include/module.modulemap "$include/module.modulemap"

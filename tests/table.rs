@@ -49,5 +49,8 @@ fn each_function_has_a_slot_of_its_type() {
     let abi_version = slots.remove("ring_abi_version").unwrap();
     slots.insert("abi_version".to_owned(), abi_version);
     assert!(slots.contains_key("all_reduce"), "{slots:?}");
-    assert_eq!(slots, functions());
+    let functions = functions();
+    for name in slots.keys().chain(functions.keys()) {
+        assert_eq!(slots.get(name), functions.get(name), "{name}: the slot and the function");
+    }
 }

@@ -59,7 +59,7 @@ def time_cell(times):
 def ratio_cell(ours, theirs):
     """The median of the rounds' own ratios, and their range."""
     ratios = [a / b for a, b in zip(ours, theirs) if a is not None and b is not None]
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
+    return f"{statistics.median(ratios):.2g} ({min(ratios):.2g} to {max(ratios):.2g})" if ratios else "-"
 
 
 def order(key):

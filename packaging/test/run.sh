@@ -6,6 +6,7 @@ checkout=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cc=${CC:-cc}
+if [ "$(uname -s)" = Darwin ]; then suffix=dylib; dl_libs=; else suffix=so; dl_libs=-ldl; fi
 
 fail() {
   echo "$1"
@@ -23,6 +24,7 @@ for libdir in lib lib/some-triplet; do
   if [ "$(uname -s)" != Darwin ]; then
     [ "$(readlink "$lib/libring.so")" = libring.so.0 ] || fail "libring.so doesn't lead to libring.so.0"
     [ "$(readlink "$lib/libring.so.0")" = libring.so.0.1.0 ] || fail "libring.so.0 doesn't lead to libring.so.0.1.0"
+    sh "$checkout/plugins/mpi/test/exports.sh" "$lib/libring_mpi.so" || fail "the plugin for MLX"
     readelf -d "$lib/libring.so" | grep -q 'SONAME.*\[libring.so.0\]' || fail "the library isn't called libring.so.0"
   fi
 
@@ -57,6 +59,19 @@ for libdir in lib lib/some-triplet; do
   cmake --build build >log 2>&1 || fail "$(cat log)"
   runs build/shared
   runs build/static
+
+  # The plugin finds the library without being told where it is.
+  cat >plugin.c <<'EOF'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  if (argc == 2 && dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL)) return 0;
+  fprintf(stderr, "%s\n", dlerror());
+  return 1;
+}
+EOF
+  $cc plugin.c -o plugin $dl_libs
+  ./plugin "$lib/libring_mpi.$suffix" || fail "the plugin doesn't load"
 
   # Nothing of the archive's is left to the shared library.
   if [ "$(uname -s)" != Darwin ]; then

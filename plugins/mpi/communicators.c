@@ -157,7 +157,7 @@ int MPI_Comm_free(MPI_Comm *comm) {
   if (call.comm == &ompi_mpi_comm_world) return refuse(&call, MPI_ERR_COMM, "the world is not freed but finalized");
   take_lock();
   struct communicator **place = place_of(call.comm);
-  /* Another thread may have been quicker: it frees it, too, or finalizes and has it in a list of its own. */
+  /* Unless another thread was quicker, or MPI_Finalize has it. */
   if (*place) {
     *place = call.comm->next;
     call.comm->freed = true;

@@ -16,8 +16,9 @@ rank: 13 cases.
     shard_predicate         convolutions sharded by a function of their paths
     clip_grad_norm_sharded  the norm is that of all shards
 
-The tests of MLX that need a release after 0.32.4 (uneven shards), a group without communication or another backend
-(JACCL, NCCL) have nothing to do here. On MLX's ring, which can't split, only that is checked of the splits.
+The tests of MLX that need another release than 0.32.4 (uneven shards, a type of its own for communication), a group without
+communication or another backend (JACCL, NCCL) have nothing to do here. On MLX's ring, which can't split, only that is
+checked of the splits.
 """
 import math
 
@@ -329,8 +330,9 @@ def shard_linear(world):
     for number, way in enumerate(ways):
         shard, grads = found[1]["layers"][number], expected_grads[1]["layers"][number]
         rows = way == "all-to-sharded"
-        check_close(shard["weight"], grads["weight"][part] if rows else grads["weight"][:, part], "weight of", number, rtol=RTOL, atol=ATOL)
-        check_close(shard["bias"], grads["bias"][part] if rows else grads["bias"], "bias of", number, rtol=RTOL, atol=ATOL)
+        weight, bias = (grads["weight"][part], grads["bias"][part]) if rows else (grads["weight"][:, part], grads["bias"])
+        check_close(shard["weight"], weight, "weight of", number, rtol=RTOL, atol=ATOL)
+        check_close(shard["bias"], bias, "bias of", number, rtol=RTOL, atol=ATOL)
 
 
 class Convolution(nn.Module):

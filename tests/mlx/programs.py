@@ -35,7 +35,7 @@ def numbers(count, rank, salt=0):
 
 
 def sum_of_chain(values, first):
-    """From rank `first` on upwards and round, each addition rounded to float32: mx adds, one process."""
+    """From rank `first` on upwards and round, each addition rounded: mx adds, one process."""
     total = values[first]
     for step in range(1, len(values)):
         total = values[(first + step) % len(values)] + total
@@ -77,8 +77,9 @@ def sums_and_extremes(world):
         check_equal(found, mx.full((i + 1,), float(i * size * (size - 1) // 2)), "call", i)
     # Bits of fractions are those of the documented order.
     if backend() == "mpi":
-        values = [mx.random.normal((4099,), key=mx.random.key(rank)) for rank in range(size)]
-        check_equal(mx.distributed.all_sum(values[world.rank()], group=world), libring_sum(values), "fractions")
+        for dtype in (mx.float32, mx.float16, mx.bfloat16):
+            values = [mx.random.normal((4099,), key=mx.random.key(rank)).astype(dtype) for rank in range(size)]
+            check_equal(mx.distributed.all_sum(values[world.rank()], group=world), libring_sum(values), "fractions of", dtype)
 
 
 @case

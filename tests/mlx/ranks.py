@@ -3,7 +3,7 @@
 
     ranks.py [-n N] [--addresses K] [--limit SECONDS] [--shim LIBRING_MPI] COMMAND...
 
-Each rank is COMMAND with MLX_RANK and MLX_HOSTFILE set, on free ports of 127.0.0.1; with --shim also MLX_MPI_LIBNAME.
+Each rank is COMMAND with MLX_RANK and MLX_HOSTFILE set, on free ports of a loopback address; with --shim also MLX_MPI_LIBNAME.
 What rank 0 prints is printed; if a rank fails, or is still running after the limit, what the failed ranks said is
 printed instead, and the exit status is 1. Scripts use the class: the ranks may be different programs.
 """
@@ -29,13 +29,20 @@ GRACE_S = 10
 OF_LAUNCHERS = re.compile(r"(RING|MLX|OMPI|PMI|PMIX|SLURM|MASTER|TORCHELASTIC)_[A-Z0-9_]*|RANK|WORLD_SIZE")
 
 
-def free_ports(count):
+def loopback():
+    """Linux has 2^24 loopback addresses: with one of its own, a ring's ports are nobody else's before its ranks listen, either."""
+    if sys.platform != "linux":
+        return "127.0.0.1"
+    return f"127.{random.randrange(1, 255)}.{random.randrange(256)}.{random.randrange(1, 255)}"
+
+
+def free_ports(host, count):
     """All are held until all are found, so that they differ."""
     held = []
     while len(held) < count:
         keeper = socket.socket()
         try:
-            keeper.bind(("127.0.0.1", random.randrange(FIRST_PORT, LAST_PORT)))
+            keeper.bind((host, random.randrange(FIRST_PORT, LAST_PORT)))
             held.append(keeper)
         except OSError:
             keeper.close()
@@ -68,8 +75,9 @@ class Ranks:
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="ranks-")
         try:
-            ports = free_ports(len(self.commands) * self.addresses)
-            hosts = [[f"127.0.0.1:{port}" for port in ports[at:at + self.addresses]]
+            host = loopback()
+            ports = free_ports(host, len(self.commands) * self.addresses)
+            hosts = [[f"{host}:{port}" for port in ports[at:at + self.addresses]]
                      for at in range(0, len(ports), self.addresses)]
             hostfile = f"{self.folder.name}/hosts.json"
             with open(hostfile, "w") as file:

@@ -11,7 +11,7 @@ mpi_t mpi;
 
 static void *symbol(void *library, const char *name) {
   void *found = dlsym(library, name);
-  CHECK(found, "%s", name);
+  CHECK_SAYING(found, "%s", name);
   return found;
 }
 
@@ -22,7 +22,7 @@ void load(const char *path) {
     "ompi_mpi_double",   "ompi_mpi_c_complex"};
   static const char *const ops[OPS] = {"ompi_mpi_op_sum", "ompi_mpi_op_max", "ompi_mpi_op_min"};
   void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-  CHECK(library, "%s", dlerror());
+  CHECK_SAYING(library, "%s", dlerror());
   /* ISO C has no cast from objects to functions. */
 #define TAKE(name, its_symbol, parameters) *(void **)&mpi.name = symbol(library, #its_symbol);
   FUNCTIONS(TAKE)
@@ -46,7 +46,7 @@ void put(int type, void *array, int i, int value) {
 #define PUT(name, held) case name: ((held *)array)[i] = (held)value; break;
     HOLDS(PUT)
 #undef PUT
-    default: CHECK(false, "no such type");
+    default: CHECK_SAYING(false, "no such type");
   }
 }
 
@@ -55,6 +55,6 @@ double get(int type, const void *array, int i) {
 #define GET(name, held) case name: return (double)((const held *)array)[i];
     HOLDS(GET)
 #undef GET
-    default: CHECK(false, "no such type");
+    default: CHECK_SAYING(false, "no such type");
   }
 }

@@ -13,6 +13,9 @@ static const struct {
 } subjects[] = {
   {"numbers", test_numbers},   {"custom", test_custom}, {"splits", test_splits}, {"messages", test_messages},
   {"refusals", test_refusals}, {"faults", test_faults}, {"lives", test_lives},
+#ifdef WITH_FAKE_MLX
+  {"raised", test_raised},
+#endif
 };
 
 int main(int argc, char **argv) {

@@ -30,8 +30,8 @@ static void reduce_all(int rank, int size, int type, int count) {
       for (int i = 0; i < count; i++) put(type, from, i, value(type, rank, i));
       CHECK(mpi.all_reduce(in_place ? IN_PLACE : send, recv, count, mpi.types[type], mpi.ops[op], mpi.world) == 0);
       for (int i = 0; i < count; i++) {
-        CHECK(get(type, recv, i) == expected(type, op, size, i), "type %d, op %d, element %d of %d is %g, not %d", type, op,
-              i, count, get(type, recv, i), expected(type, op, size, i));
+        double got = get(type, recv, i), right = expected(type, op, size, i);
+        CHECK_SAYING(got == right, "type %d, op %d, element %d of %d is %g, not %g", type, op, i, count, got, right);
       }
     }
   }
@@ -46,9 +46,11 @@ static void gather_all(int rank, int size, int type, int count) {
     void *from = in_place ? recv + (size_t)(rank * count) * bytes_of(type) : send;
     memset(recv, 0x55, (size_t)(count * size) * bytes_of(type));
     for (int i = 0; i < count; i++) put(type, from, i, value(type, rank, i));
-    CHECK(mpi.all_gather(in_place ? IN_PLACE : send, count, mpi.types[type], recv, count, mpi.types[type], mpi.world) == 0);
+    MPI_Datatype handle = mpi.types[type];
+    CHECK(mpi.all_gather(in_place ? IN_PLACE : send, count, handle, recv, count, handle, mpi.world) == 0);
     for (int i = 0; i < count * size; i++) {
-      CHECK(get(type, recv, i) == value(type, i / count, i % count), "type %d, element %d of %d", type, i, count);
+      int expected_value = value(type, i / count, i % count);
+      CHECK_SAYING(get(type, recv, i) == expected_value, "type %d, element %d of %d", type, i, count);
     }
   }
   free(send);
@@ -68,6 +70,6 @@ void test_numbers(int size) {
   char version[256];
   int length = 0;
   CHECK(mpi.get_library_version(version, &length) == 0 && (size_t)length == strlen(version));
-  CHECK(strstr(version, "Open MPI") && strncmp(version, "libring_mpi ", 12) == 0, "%s", version);
+  CHECK_SAYING(strstr(version, "Open MPI") && strncmp(version, "libring_mpi ", 12) == 0, "%s", version);
   run_ranks(size, numbers, -1);
 }

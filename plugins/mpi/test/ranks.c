@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Longer than any of the tests takes on a busy machine. */
@@ -20,7 +21,8 @@ void check_failed(const char *file, int line, const char *condition, const char 
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "%s:%d: rank %s: %s:%s\n", file, line, getenv("MLX_RANK") ? getenv("MLX_RANK") : "?", condition, text);
+  const char *rank = getenv("MLX_RANK");
+  fprintf(stderr, "%s:%d: rank %s: %s: %s\n", file, line, rank ? rank : "?", condition, text);
   _exit(1);
 }
 
@@ -42,6 +44,7 @@ void run_processes(int size, rank_body *body, int may_die) {
     setenv("MLX_HOSTFILE", path, 1);
     setenv("RING_CONNECT_TIMEOUT_MS", "30000", 1);
     setenv("RING_TIMEOUT_MS", "30000", 1);
+    free(hosts);
     body(rank, size);
     exit(0);
   }
@@ -56,6 +59,12 @@ void run_processes(int size, rank_body *body, int may_die) {
   unlink(path);
   free(hosts);
   if (failed) exit(1);
+}
+
+double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static rank_body *inner;
@@ -95,6 +104,6 @@ const char *caught_errors(int lines) {
   fclose(caught);
   int found = 0;
   for (const char *at = text; (at = strchr(at, '\n')); at++) found++;
-  CHECK(found == lines, "%d lines were written, not %d: %s", found, lines, text);
+  CHECK_SAYING(found == lines, "%d lines were written, not %d: %s", found, lines, text);
   return text;
 }

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 
 /* Ends this process with a message unless the condition holds. */
-#define CHECK(condition, ...)                                                       \
-  do {                                                                              \
-    if (!(condition)) check_failed(__FILE__, __LINE__, #condition, " " __VA_ARGS__); \
+#define CHECK(condition) CHECK_SAYING(condition, "it is not so")
+#define CHECK_SAYING(condition, ...)                                           \
+  do {                                                                         \
+    if (!(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
   } while (0)
 
 __attribute__((noreturn, format(printf, 4, 5))) void check_failed(const char *file, int line, const char *condition,
@@ -22,6 +23,9 @@ void run_ranks(int size, rank_body *body, int may_die);
 
 /* The same without a world: the body makes it. */
 void run_processes(int size, rank_body *body, int may_die);
+
+/* Seconds on a clock that only goes forward. */
+double now_s(void);
 
 /* From here on, what this process writes to stderr goes to a file; and its lines, of which there must be
  * some, or none. The text lives until the next call. */

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition, ...)                                                  \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);          \
-      fprintf(stderr, " " __VA_ARGS__);                                        \
-      exit(1);                                                                 \
-    }                                                                          \
+#define CHECK_SAYING(condition, ...)                                    \
+  do {                                                                  \
+    if (!(condition)) {                                                 \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);   \
+      fprintf(stderr, __VA_ARGS__);                                     \
+      exit(1);                                                          \
+    }                                                                   \
   } while (0)
 
 static void check_narrow(ring_dtype_t dtype, double above_all) {
@@ -24,17 +24,21 @@ static void check_narrow(ring_dtype_t dtype, double above_all) {
     uint16_t bits = (uint16_t)i;
     float value = widened(dtype, bits);
     double expected = from_narrow(dtype, bits);
-    CHECK(isnan(expected) ? isnan(value) : (double)value == expected && !signbit(value) == !signbit(expected), "%x", i);
-    CHECK(isnan(value) ? isnan(widened(dtype, narrowed(dtype, value))) : narrowed(dtype, value) == bits, "%x", i);
-    if (isnan(value) || isinf(value)) continue;
+    if (isnan(expected)) {
+      CHECK_SAYING(isnan(value) && isnan(widened(dtype, narrowed(dtype, value))), "%x", i);
+      continue;
+    }
+    CHECK_SAYING((double)value == expected && !signbit(value) == !signbit(expected), "%x", i);
+    CHECK_SAYING(narrowed(dtype, value) == bits, "%x", i);
+    if (isinf(value)) continue;
     /* Halfway to the next, and the floats beside it. */
     float middle = (float)(expected + copysign(ulp(dtype, expected) / 2, expected));
     const float near[] = {middle, nextafterf(middle, 0), nextafterf(middle, copysignf(INFINITY, middle))};
     for (int n = 0; n < 3; n++) {
       if (fabs((double)near[n]) >= above_all) {
-        CHECK(isinf(widened(dtype, narrowed(dtype, near[n]))), "%x, %d", i, n);
+        CHECK_SAYING(isinf(widened(dtype, narrowed(dtype, near[n]))), "%x, %d", i, n);
       } else {
-        CHECK(narrowed(dtype, near[n]) == to_narrow(dtype, (double)near[n]), "%x, %d", i, n);
+        CHECK_SAYING(narrowed(dtype, near[n]) == to_narrow(dtype, (double)near[n]), "%x, %d", i, n);
       }
     }
   }
@@ -80,6 +84,10 @@ REDUCES(f16_sum_truncated, uint16_t, float sum = f16(*acc) + f16(*in); *acc = na
 REDUCES(bf16_sum_flushed, uint16_t, float sum = bf16(*acc) + bf16(*in);
         *acc = narrowed(RING_DTYPE_BFLOAT16, fabsf(sum) < 0x1p-126f ? 0 : sum))
 REDUCES(f16_sum_clipped, uint16_t, *acc = narrowed(RING_DTYPE_FLOAT16, fminf(f16(*acc) + f16(*in), 65504)))
+/* At one value of 65536; and at one pair. */
+REDUCES(f16_sum_but_one, uint16_t, *acc = narrowed(RING_DTYPE_FLOAT16, *in == 0x5123 ? 7 : f16(*acc) + f16(*in)))
+REDUCES(f16_sum_plus_zero, uint16_t, *acc = narrowed(RING_DTYPE_FLOAT16, f16(*acc) + f16(*in));
+        if (*acc == 0x8000) *acc = 0)
 REDUCES(f16_product, uint16_t, *acc = narrowed(RING_DTYPE_FLOAT16, f16(*acc) * f16(*in)))
 REDUCES(int_sum, uint16_t, *acc = (uint16_t)(*acc + *in))
 REDUCES(int_max, uint16_t, if (*in > *acc) *acc = *in)
@@ -87,7 +95,12 @@ REDUCES(int_xor, uint16_t, *acc ^= *in)
 REDUCES(nothing, uint16_t, (void)in; (void)acc)
 REDUCES(takes_last, uint16_t, *acc = *in)
 REDUCES(complex_max_of_parts, pair_t, if (acc->re < in->re) acc->re = in->re; if (acc->im < in->im) acc->im = in->im)
-REDUCES(complex_product, pair_t, pair_t a = *acc; acc->re = a.re * in->re - a.im * in->im; acc->im = a.re * in->im + a.im * in->re)
+REDUCES(complex_product, pair_t, pair_t a = *acc; acc->re = a.re * in->re - a.im * in->im;
+        acc->im = a.re * in->im + a.im * in->re)
+
+static int mode_seen;
+REDUCES(f16_sum_noting_mode, uint16_t, mode_seen = fegetround();
+        *acc = narrowed(RING_DTYPE_FLOAT16, f16(*acc) + f16(*in)))
 
 /* A type, as MPI_Type_contiguous makes it, of two bytes; and those of other kinds. */
 static struct datatype two_bytes = {OPAQUE, 2, true, 0}, eight_bytes = {OPAQUE, 8, true, 0};
@@ -115,6 +128,8 @@ static const struct {
   CASE(f16_sum_truncated, two_bytes, -1, 0),
   CASE(bf16_sum_flushed, two_bytes, -1, 0),
   CASE(f16_sum_clipped, two_bytes, -1, 0),
+  CASE(f16_sum_but_one, two_bytes, -1, 0),
+  CASE(f16_sum_plus_zero, two_bytes, -1, 0),
   CASE(f16_product, two_bytes, -1, 0),
   CASE(int_sum, two_bytes, -1, 0),
   CASE(int_max, two_bytes, -1, 0),
@@ -132,12 +147,13 @@ int main(void) {
   check_narrow(RING_DTYPE_BFLOAT16, 0x1.ffp127);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     meaning_t meaning = recognise(cases[i].function, cases[i].type);
-    CHECK(meaning.known == (cases[i].dtype >= 0), "%s", cases[i].name);
-    CHECK(!meaning.known || (meaning.dtype == cases[i].dtype && meaning.op == cases[i].op), "%s", cases[i].name);
+    CHECK_SAYING(meaning.known == (cases[i].dtype >= 0), "%s", cases[i].name);
+    CHECK_SAYING(!meaning.known || (meaning.dtype == cases[i].dtype && meaning.op == cases[i].op), "%s", cases[i].name);
   }
   /* In another mode of rounding a function is the same, and the mode is the program's again. */
   fesetround(FE_TOWARDZERO);
-  meaning_t meaning = recognise(f16_sum, &two_bytes);
-  CHECK(meaning.known && meaning.op == RING_OP_SUM && fegetround() == FE_TOWARDZERO);
+  meaning_t meaning = recognise(f16_sum_noting_mode, &two_bytes);
+  CHECK_SAYING(meaning.known && meaning.op == RING_OP_SUM && mode_seen == FE_TONEAREST, "a mode of rounding");
+  CHECK_SAYING(fegetround() == FE_TOWARDZERO, "the program's own mode");
   return 0;
 }

@@ -7,7 +7,16 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { ERR_BUFFER = 1, ERR_COUNT = 2, ERR_TYPE = 3, ERR_TAG = 4, ERR_COMM = 5, ERR_RANK = 6, ERR_OP = 10, ERR_ARG = 13 };
+enum {
+  ERR_BUFFER = 1,
+  ERR_COUNT = 2,
+  ERR_TYPE = 3,
+  ERR_TAG = 4,
+  ERR_COMM = 5,
+  ERR_RANK = 6,
+  ERR_OP = 10,
+  ERR_ARG = 13
+};
 
 static void adds(void *in, void *inout, int *length, MPI_Datatype *type) {
   (void)in, (void)inout, (void)length, (void)type;
@@ -65,7 +74,7 @@ static void on_all_ranks(int size) {
   CHECK(mpi.all_gather(&one, 1, real, IN_PLACE, 1, real, mpi.world) == ERR_BUFFER);
   CHECK(mpi.split(mpi.world, 0, 0, NULL) == ERR_ARG && mpi.split(stray, 0, 0, NULL) == ERR_COMM);
   caught_errors(2);
-  CHECK(mpi.all_reduce(&one, &sum, 1, real, add, mpi.world) == 0 && sum == (float)size, "%g", (double)sum);
+  CHECK_SAYING(mpi.all_reduce(&one, &sum, 1, real, add, mpi.world) == 0 && sum == (float)size, "%g", (double)sum);
 }
 
 static void of_messages(int rank, int size) {
@@ -74,16 +83,23 @@ static void of_messages(int rank, int size) {
   int peer = (rank + 1) % size;
   CHECK(mpi.send(&one, 1, real, size, 0, mpi.world) != 0 && mpi.send(&one, 1, real, -1, 0, mpi.world) != 0);
   CHECK(mpi.send(&one, 1, real, rank, 0, mpi.world) != 0 && mpi.recv(&got, 1, real, rank, 0, mpi.world, NULL) != 0);
-  CHECK(mpi.send(&one, 1, real, peer, 3, mpi.world) == ERR_TAG && mpi.send(&one, 1, real, peer, ANY_TAG, mpi.world) == ERR_TAG);
-  CHECK(mpi.send(&one, -1, real, peer, 0, mpi.world) == ERR_COUNT && mpi.send(&one, 1, stray, peer, 0, mpi.world) == ERR_TYPE);
+  CHECK(mpi.send(&one, 1, real, peer, 3, mpi.world) == ERR_TAG);
+  CHECK(mpi.send(&one, 1, real, peer, ANY_TAG, mpi.world) == ERR_TAG);
+  CHECK(mpi.send(&one, -1, real, peer, 0, mpi.world) == ERR_COUNT);
+  CHECK(mpi.send(&one, 1, stray, peer, 0, mpi.world) == ERR_TYPE);
   CHECK(mpi.send(&one, 1, real, peer, 0, stray) == ERR_COMM && mpi.send(NULL, 1, real, 0, 0, mpi.world) != 0);
   got = 5;
   CHECK(mpi.recv(&got, 1, real, ANY_SOURCE, 0, mpi.world, NULL) == ERR_RANK && isnan(got));
-  CHECK(mpi.recv(&got, 1, real, peer, 3, mpi.world, NULL) == ERR_TAG && mpi.recv(&got, 1, real, size, 0, mpi.world, NULL) != 0);
-  CHECK(mpi.recv(&got, -1, real, peer, 0, mpi.world, NULL) == ERR_COUNT && mpi.recv(&got, 1, NULL, peer, 0, mpi.world, NULL) == ERR_TYPE);
-  CHECK(mpi.recv(NULL, 1, real, peer, 0, mpi.world, NULL) != 0 && mpi.recv(&got, 1, real, peer, 0, NULL, NULL) == ERR_COMM);
+  CHECK(mpi.recv(&got, 1, real, peer, 3, mpi.world, NULL) == ERR_TAG);
+  CHECK(mpi.recv(&got, 1, real, size, 0, mpi.world, NULL) != 0);
+  CHECK(mpi.recv(&got, -1, real, peer, 0, mpi.world, NULL) == ERR_COUNT);
+  CHECK(mpi.recv(&got, 1, NULL, peer, 0, mpi.world, NULL) == ERR_TYPE);
+  CHECK(mpi.recv(NULL, 1, real, peer, 0, mpi.world, NULL) != 0);
+  CHECK(mpi.recv(&got, 1, real, peer, 0, NULL, NULL) == ERR_COMM);
   int unused;
-  CHECK(mpi.rank(mpi.world, NULL) == ERR_ARG && mpi.size(mpi.world, NULL) == ERR_ARG && mpi.size(stray, &unused) == ERR_COMM);
+  CHECK(mpi.rank(mpi.world, NULL) == ERR_ARG);
+  CHECK(mpi.size(mpi.world, NULL) == ERR_ARG);
+  CHECK(mpi.size(stray, &unused) == ERR_COMM);
   MPI_Comm world = mpi.world;
   CHECK(mpi.free(NULL) == ERR_COMM && mpi.free(&world) == ERR_COMM && world == mpi.world);
 }
@@ -94,7 +110,7 @@ static void on_one_rank(int rank, int size) {
   int code = mpi.all_reduce(&one, &sum, 1, rank == 0 ? stray : mpi.types[FLOAT], mpi.ops[SUM], mpi.world);
   if (size == 1) return;
   if (rank == 0) code = mpi.all_reduce(&one, &sum, 1, mpi.types[FLOAT], mpi.ops[SUM], mpi.world);
-  CHECK(code != 0 && isnan(sum), "code %d, sum %g", code, (double)sum);
+  CHECK_SAYING(code != 0 && isnan(sum), "code %d, sum %g", code, (double)sum);
 }
 
 static void refusals(int rank, int size) {
@@ -105,7 +121,7 @@ static void refusals(int rank, int size) {
   on_one_rank(rank, size);
   /* The two calls without a communicator; size's; and the world's failure, where there is another rank. */
   const char *said = caught_errors(size > 1 ? 4 : 3);
-  CHECK(size == 1 || strstr(said, "MPI_Allreduce"), "%s", said);
+  CHECK_SAYING(size == 1 || strstr(said, "MPI_Allreduce"), "%s", said);
 }
 
 void test_refusals(int size) { run_ranks(size, refusals, -1); }

@@ -3,6 +3,8 @@
 #include "ranks.h"
 #include "subjects.h"
 
+#include <dirent.h>
+
 /* As many as show that each gives back what it took. */
 enum { ROUNDS = 30, ERR_COMM = 5 };
 
@@ -14,8 +16,8 @@ static int sum_over(MPI_Comm comm, int value) {
 
 static void check_place(MPI_Comm comm, int rank, int size) {
   int got_rank = -1, got_size = -1;
-  CHECK(mpi.rank(comm, &got_rank) == 0 && got_rank == rank, "rank %d, not %d", got_rank, rank);
-  CHECK(mpi.size(comm, &got_size) == 0 && got_size == size, "size %d, not %d", got_size, size);
+  CHECK_SAYING(mpi.rank(comm, &got_rank) == 0 && got_rank == rank, "rank %d, not %d", got_rank, rank);
+  CHECK_SAYING(mpi.size(comm, &got_size) == 0 && got_size == size, "size %d, not %d", got_size, size);
 }
 
 /* Even and odd ranks, the last first. */
@@ -57,15 +59,26 @@ static void without_last(int rank, int size) {
   }
 }
 
+/* -1 where there is no such folder. */
+static int open_descriptors(void) {
+  DIR *folder = opendir("/proc/self/fd");
+  int count = folder ? 0 : -1;
+  while (folder && readdir(folder)) count++;
+  if (folder) closedir(folder);
+  return count;
+}
+
 static void splits(int rank, int size) {
   halves(rank, size);
   without_last(rank, size);
+  int before = open_descriptors();
   for (int round = 0; round < ROUNDS; round++) {
     MPI_Comm all = NULL, part = NULL;
     CHECK(mpi.split(mpi.world, 0, rank, &all) == 0 && mpi.split(all, rank / 2, rank, &part) == 0);
     CHECK(sum_over(part, rank) == (rank / 2 * 2 + 1 < size ? rank / 2 * 4 + 1 : rank));
     CHECK(mpi.free(&all) == 0 && mpi.free(&part) == 0);
   }
+  CHECK(open_descriptors() == before);
   /* What is left open is closed with the world. */
   MPI_Comm left = NULL;
   CHECK(mpi.split(mpi.world, 0, 0, &left) == 0);

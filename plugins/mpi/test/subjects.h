@@ -9,5 +9,6 @@ void test_messages(int size);
 void test_refusals(int size);
 void test_faults(int size);
 void test_lives(int size);
+void test_raised(int size);
 
 #endif
