@@ -3,12 +3,12 @@
 mod common;
 
 use std::io::Write;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
 use common::{all_gather, all_reduce, barrier, bytes, configurations, message, ring, run};
-use ring::bootstrap::config::{Config, Wire};
+use ring::bootstrap::config::{Config, Host, Wire};
 use ring::dtype::{Dtype, Op};
 use ring::error::Status;
 use ring::group::{Call, Group, Kind};
@@ -206,4 +206,22 @@ fn the_first_rank_may_leave_before_the_last_one_stands() {
         drop(middle);
         group.destroy();
     });
+}
+
+#[test]
+fn a_neighbour_without_an_address_of_the_wire_is_named() {
+    for rank in [0, 1] {
+        let mut config = mlx(2, 1).swap_remove(rank);
+        config.connect_timeout = Some(Duration::from_millis(300));
+        // As a name has it that leads to no other address.
+        config.entries[1 - rank][0].host = Host::Ip(Ipv6Addr::LOCALHOST.into());
+        thread::scope(|threads| {
+            let result = threads.spawn(|| Group::create(&config).err().unwrap());
+            let _left = visit(own_place(&config, rank));
+            let error = result.join().unwrap();
+            assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(1 - rank)));
+            assert!(error.text.contains("(right neighbour) could not be reached at [::1]:"), "{error}");
+            assert!(error.text.contains("no IPv4 address of it is known"), "{error}");
+        });
+    }
 }

@@ -123,8 +123,7 @@ impl Forming<'_> {
             parts.push(text);
             rank = Some(self.left);
         }
-        let goes_right = self.right == 0 || missing.is_empty();
-        let tried = self.ways.iter().find(|way| !way.is_done() && (goes_right || way.has_tried()));
+        let tried = self.ways.iter().find(|way| !way.is_done() && way.has_tried());
         if let Some(way) = tried {
             let (trouble, number) = way.trouble();
             parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
@@ -210,6 +209,8 @@ impl Door {
 /// The connection to one address of the right neighbour.
 struct Way {
     lookup: Lookup,
+    /// No IPv4 address of it is known: not yet, or there is none.
+    is_nowhere: bool,
     /// The attempt under way and when it began; a name's addresses are tried one after the other.
     attempt: Option<(Connection, Instant)>,
     /// The address that is tried next, and not before then.
@@ -228,6 +229,7 @@ impl Way {
     fn new(address: &Address) -> Way {
         Way {
             lookup: Lookup::new(address),
+            is_nowhere: false,
             attempt: None,
             next: 0,
             not_before: None,
@@ -253,6 +255,7 @@ impl Way {
         }
         let found = self.lookup.addresses(now).unwrap_or_default();
         let addresses: Vec<_> = found.iter().copied().filter(SocketAddr::is_ipv4).collect();
+        self.is_nowhere = addresses.is_empty();
         if let Some((connection, since)) = self.attempt.take() {
             match dial::connected(&connection) {
                 Ok(true) => (self.made, self.left) = (Some(connection), None),
@@ -283,7 +286,7 @@ impl Way {
     }
 
     fn has_tried(&self) -> bool {
-        self.attempt.is_some() || self.failed.is_some() || self.lookup.error().is_some()
+        self.attempt.is_some() || self.failed.is_some() || self.lookup.error().is_some() || self.is_nowhere
     }
 
     /// What stands in the way, and the OS error.
@@ -294,9 +297,7 @@ impl Way {
             }
             (None, Some((attempt, _)), _) => (format!("{}: no answer", printed(&attempt.address)), 0),
             (None, None, Some(error)) => (format!("{}: {}", self.lookup.address(), os_words(error)), 0),
-            (None, None, None) => {
-                (format!("{}: it has no IPv4 address that is known", self.lookup.address()), 0)
-            }
+            (None, None, None) => (format!("{}: no IPv4 address of it is known", self.lookup.address()), 0),
         }
     }
 
