@@ -67,9 +67,7 @@ impl Forming<'_> {
         for door in &mut self.doors {
             door.progress(now)?;
         }
-        let is_last = self.right == 0;
-        let listens = self.doors.iter().all(|door| door.is_done() || door.listening.is_listening());
-        if listens && (is_last || self.doors.iter().all(Door::is_done)) {
+        if self.connects() {
             for way in &mut self.ways {
                 way.progress(now)?;
                 if !way.is_done() {
@@ -78,6 +76,12 @@ impl Forming<'_> {
             }
         }
         Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(Way::is_done))
+    }
+
+    /// Whether it is this rank's turn to connect. The last rank begins.
+    fn connects(&self) -> bool {
+        let is_last = self.right == 0;
+        self.doors.iter().all(|door| door.is_done() || (is_last && door.listening.is_listening()))
     }
 
     fn sleep(&self, now: Instant, deadline: Option<Instant>) -> Result<()> {
@@ -97,19 +101,18 @@ impl Forming<'_> {
             return door.listening.error();
         }
         let (mut parts, mut rank, mut os_error) = (Vec::new(), None, 0);
-        let own = self.config.entries[self.config.rank].iter().zip(&self.doors);
-        let missing: Vec<_> = own.filter(|(_, door)| !door.is_done()).map(|(a, _)| a.to_string()).collect();
+        let missing = self.doors.iter().filter(|door| !door.is_done());
+        let missing: Vec<_> = missing.map(|door| door.address.to_string()).collect();
         if !missing.is_empty() {
-            let text =
-                format!("rank {} (left neighbour) has not connected to {}", self.left, missing.join(", "));
-            parts.push(text);
+            let addresses = missing.join(", ");
+            parts.push(format!("rank {} (left neighbour) has not connected to {addresses}", self.left));
             rank = Some(self.left);
         }
-        let tried = self.ways.iter().find(|way| !way.is_done() && way.has_tried());
-        if let Some(way) = tried {
+        if let Some(way) = self.ways.iter().find(|way| !way.is_done()).filter(|_| self.connects()) {
             let (trouble, number) = way.trouble();
             parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
-            rank = rank.or(Some(self.right));
+            // The last rank's left neighbour waits, over all the others, for the right one.
+            rank = Some(self.right);
             os_error = number;
         }
         let waited = self.config.connect_timeout.unwrap_or_default().as_millis();
@@ -256,10 +259,6 @@ impl Way {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
-    fn has_tried(&self) -> bool {
-        self.attempt.is_some() || self.failed.is_some() || self.lookup.error().is_some()
-    }
-
     /// What stands in the way, and the OS error.
     fn trouble(&self) -> (String, i32) {
         match (&self.failed, &self.attempt, self.lookup.error()) {
@@ -268,7 +267,7 @@ impl Way {
             }
             (None, Some((attempt, _)), _) => (format!("{}: no answer", printed(&attempt.address)), 0),
             (None, None, Some(error)) => (format!("{}: {}", self.lookup.address(), os_words(error)), 0),
-            (None, None, None) => (format!("{}: no IPv4 address", self.lookup.address()), 0),
+            (None, None, None) => (format!("{}: no IPv4 address is known", self.lookup.address()), 0),
         }
     }
 
@@ -298,5 +297,34 @@ fn arrived(connection: &Connection) -> Option<usize> {
         Ok(bytes) => Some(bytes),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
         Err(_) => Some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+    use crate::bootstrap::config::{Host, Wire};
+
+    #[test]
+    fn a_name_without_an_ipv4_address_is_what_the_last_rank_fails_at() {
+        let entry = |ip: IpAddr| vec![Address { host: Host::Ip(ip), port: 0 }];
+        let config = Config {
+            rank: 1,
+            entries: vec![entry(Ipv6Addr::LOCALHOST.into()), entry(Ipv4Addr::LOCALHOST.into())],
+            rendezvous: None,
+            job_id: Vec::new(),
+            secret: None,
+            connect_timeout: Some(Duration::ZERO),
+            timeout: None,
+            connections: 1,
+            wide: false,
+            wire: Wire::Mlx,
+        };
+        let error = form(&config).err().expect("no ring");
+        assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(0)));
+        let why = "rank 0 (right neighbour) could not be reached at [::1]:0: no IPv4 address is known";
+        assert!(error.text.ends_with(why), "{error}");
     }
 }

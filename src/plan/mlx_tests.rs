@@ -293,12 +293,15 @@ impl Grid {
     }
 }
 
+/// Checks the plans of a setting, which are made by what it is given last.
+type Check = fn(Setting, &Model, &dyn Fn(&mut Plan, Place));
+
 /// Checks a plan in units of cells.
 fn check_coarsely(
     [size, lanes, unit]: [usize; 3],
     model: Model,
     fill: impl Fn(&mut Plan, Place),
-    check: fn(Setting, &Model, &dyn Fn(&mut Plan, Place)),
+    check: Check,
 ) {
     let plan = |rank| {
         let mut plan = Plan::default();
