@@ -142,7 +142,7 @@ class Ports:
 
 
 class RingOfProcesses:
-    def __init__(self, job, spec, k, script_path):
+    def __init__(self, job, spec, k, script_path, delays=None):
         self.spec, self.k, self.label = spec, k, f"{spec} with {k} address{'es' if k > 1 else ''}"
         n = len(spec)
         self.folder = tempfile.mkdtemp(dir=job.folder)
@@ -155,8 +155,13 @@ class RingOfProcesses:
         self.processes = []
         # The connections are made in a chain that the last rank begins; whoever is late is waited for.
         for rank in range(n):
-            command = job.command(spec[rank]) + [str(rank), hostfile, script_path, job.pool, self.outs[rank]]
+            command = job.command(spec[rank]) + self.arguments(rank, hostfile, script_path, job)
+            if delays:
+                command = ["sh", "-c", 'sleep "$0" && exec "$@"', str(delays[rank])] + command
             self.processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said[rank], env=job.environment))
+
+    def arguments(self, rank, hostfile, script_path, job):
+        return [str(rank), hostfile, script_path, job.pool, self.outs[rank]]
 
     def fail(self, text):
         for rank, process in enumerate(self.processes):

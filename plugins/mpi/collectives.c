@@ -12,7 +12,7 @@ int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MP
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   struct datatype *known = usable_datatype(type);
   if (!known) return refuse_collective(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
-  if (count < 0) return refuse_collective(&call, MPI_ERR_COUNT, "the count is negative");
+  if (count < 0) return refuse_collective(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
   if (recv == MPI_IN_PLACE) return refuse_collective(&call, MPI_ERR_BUFFER, "it is send that may be MPI_IN_PLACE");
   call.out = recv, call.out_count = (size_t)count, call.out_type = known;
   struct operation *operation = known_operation(op);
@@ -29,7 +29,7 @@ int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   struct datatype *known = usable_datatype(recv_type);
   if (!known) return refuse_collective(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
-  if (recv_count < 0) return refuse_collective(&call, MPI_ERR_COUNT, "the count is negative");
+  if (recv_count < 0) return refuse_collective(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
   if (recv == MPI_IN_PLACE) return refuse_collective(&call, MPI_ERR_BUFFER, "it is send that may be MPI_IN_PLACE");
   call.out = recv, call.out_count = (size_t)recv_count * (size_t)call.comm->size, call.out_type = known;
   elements_t part = as_elements(known, recv_count);

@@ -157,9 +157,11 @@ int MPI_Comm_free(MPI_Comm *comm) {
   if (call.comm == &ompi_mpi_comm_world) return refuse(&call, MPI_ERR_COMM, "the world is not freed but finalized");
   take_lock();
   struct communicator **place = place_of(call.comm);
-  /* Another thread may have been quicker. */
-  if (*place) *place = call.comm->next;
-  call.comm->freed = true;
+  /* Unless another thread was quicker, or MPI_Finalize has it. */
+  if (*place) {
+    *place = call.comm->next;
+    call.comm->freed = true;
+  }
   pthread_mutex_unlock(&lock);
   *comm = &ompi_mpi_comm_null;
   return finish(&call, RING_STATUS_OK);

@@ -8,7 +8,7 @@ int MPI_Send(const void *buf, int count, MPI_Datatype type, int dst, int tag, MP
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   const struct datatype *known = usable_datatype(type);
   if (!known) return refuse(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
-  if (count < 0) return refuse(&call, MPI_ERR_COUNT, "the count is negative");
+  if (count < 0) return refuse(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
   if (tag != 0) return refuse(&call, MPI_ERR_TAG, OTHER_TAG);
   elements_t all = as_elements(known, count);
   return finish(&call, ring_send(call.comm->group, buf, all.count, all.dtype, dst));
@@ -19,7 +19,7 @@ int MPI_Recv(void *buf, int count, MPI_Datatype type, int src, int tag, MPI_Comm
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   const struct datatype *known = usable_datatype(type);
   if (!known) return refuse(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
-  if (count < 0) return refuse(&call, MPI_ERR_COUNT, "the count is negative");
+  if (count < 0) return refuse(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
   call.out = buf, call.out_count = (size_t)count, call.out_type = known;
   if (tag != 0 && tag != MPI_ANY_TAG) return refuse(&call, MPI_ERR_TAG, OTHER_TAG);
   if (src == MPI_ANY_SOURCE) return refuse(&call, MPI_ERR_RANK, "a message is received from one rank, not from any");

@@ -19,6 +19,9 @@ typedef struct call {
 
 #define NO_COMMUNICATOR "there is no such communicator"
 
+/* MLX casts its counts. */
+#define NEGATIVE_COUNT "the count is negative: 2^31 - 1 elements are the most that MPI counts"
+
 /* In the exported function itself, since it looks at where that one returns to. */
 #define begin(name, comm) begin_call(name, comm, __builtin_return_address(0))
 /* Of calls that MLX makes where nothing catches an exception. */

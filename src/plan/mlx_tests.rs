@@ -119,15 +119,14 @@ impl Model {
         sent
     }
 
-    /// A message of rank 0 to its neighbour on one side.
-    fn message(k: usize, nbytes: usize, to: Neighbour) -> Model {
-        let mut model = Model::default();
+    /// A message to a neighbour.
+    fn send(&mut self, [n, k, nbytes]: [usize; 3], rank: usize, dst: usize) {
+        let side = if dst == around(rank, 1, n) { Neighbour::Right } else { Neighbour::Left };
         let seg = nbytes.div_ceil(k).max(1024);
         for i in (0..).take_while(|i| i * seg < nbytes) {
             let elements = i * seg..((i + 1) * seg).min(nbytes);
-            model.streams.insert((0, to, i), vec![Piece { elements, chain: vec![0] }]);
+            self.streams.insert((rank, side, i), vec![Piece { elements, chain: vec![rank] }]);
         }
-        model
     }
 
     /// The model in units of cells.
@@ -170,6 +169,9 @@ fn assert_streams(ranks: &[Rank], model: &Model, setting: Setting) {
         for (path, sent) in rank.sent() {
             let Path::Ring { flow, lane } = path else { panic!("a direct link") };
             assert!(lane < setting.lanes, "lane {lane}: {setting:?}");
+            if sent.is_empty() {
+                continue;
+            }
             let neighbour = if flow == Flow::Right { Neighbour::Right } else { Neighbour::Left };
             let before = streams.insert((number, neighbour, lane), sent);
             assert!(before.is_none(), "two passes on one socket: {setting:?}");
@@ -423,40 +425,74 @@ fn large_all_gathers_are_mlxs() {
     }
 }
 
-/// Rank 0 sends to one of its neighbours, which in a ring of two is the same rank.
+/// Who sends to whom, at the same time: one rank, all to one side, and two to each other.
+fn transfers(size: usize) -> [Vec<(usize, usize)>; 5] {
+    let all = |steps| (0..size).map(|rank| (rank, around(rank, steps, size))).collect();
+    [vec![(0, 1)], vec![(0, size - 1)], all(1), all(-1), vec![(0, 1), (1, 0)]]
+}
+
 #[test]
 fn messages_are_mlxs() {
-    let around = |at: usize| [at - 1, at, at + 1];
-    let cuts = [1024, 2048, 3072, 4096, 5120, 9216].into_iter().flat_map(around);
-    let sizes: Vec<usize> = [0, 1, 2, 7, 100, 512, 1500, 2500].into_iter().chain(cuts).collect();
+    let nearby = |at: usize| [at - 1, at, at + 1];
+    let cuts = [1024, 2048, 3072, 4096, 9216].into_iter().flat_map(nearby);
+    let sizes: Vec<usize> = [0, 1, 7, 512, 1500, 2500].into_iter().chain(cuts).collect();
     for size in SIZES {
-        for lanes in 1..=MOST_LANES {
-            for (&bytes, to) in
-                sizes.iter().flat_map(|bytes| [(bytes, Neighbour::Right), (bytes, Neighbour::Left)])
-            {
-                let (flow, receiver) = match to {
-                    Neighbour::Right => (Flow::Right, 1),
-                    Neighbour::Left => (Flow::Left, size - 1),
-                };
-                let model = Model::message(lanes, bytes, to);
-                let length = |here: bool| if here { bytes } else { 0 };
+        for (lanes, &bytes) in
+            (1..=MOST_LANES).flat_map(|lanes| sizes.iter().map(move |bytes| (lanes, bytes)))
+        {
+            for transfers in transfers(size) {
+                let mut model = Model::new(size);
+                transfers.iter().for_each(|&(from, to)| model.send([size, lanes, bytes], from, to));
+                let target = |rank| transfers.iter().find(|(from, _)| *from == rank).map(|(_, to)| *to);
+                let source = |rank| transfers.iter().find(|(_, to)| *to == rank).map(|(from, _)| *from);
+                let length = |peer: Option<usize>| peer.map_or(0, |_| bytes);
                 let memory = |rank| Memory {
-                    send: length(rank == 0),
-                    recv: length(rank == receiver),
+                    send: length(target(rank)),
+                    recv: length(source(rank)),
                     inside: (Buffer::Send, 0),
                 };
                 for capacity in [1, 700, usize::MAX] {
                     let setting = Setting { size, lanes, count: bytes, in_place: false, capacity, seed: 0 };
-                    let ranks = run(setting, memory, |plan, place| match place.rank {
-                        0 => plan.mlx_send(place, flow, bytes),
-                        rank if rank == receiver => plan.mlx_receive(place, flow, bytes),
-                        _ => {}
+                    let ranks = run(setting, memory, |plan, place| {
+                        // In a ring of two a rank sends to the right, and receives from the left.
+                        let right = around(place.rank, 1, size);
+                        let left = around(place.rank, -1, size);
+                        if let Some(to) = target(place.rank) {
+                            let flow = if to == right { Flow::Right } else { Flow::Left };
+                            plan.mlx_send(place, flow, bytes);
+                        }
+                        if let Some(from) = source(place.rank) {
+                            let flow = if from == left { Flow::Right } else { Flow::Left };
+                            plan.mlx_receive(place, flow, bytes);
+                        }
                     });
                     assert_streams(&ranks, &model, setting);
-                    let sent = (0..bytes).map(|i| Some(Value::input(0, i)));
-                    assert!(sent.eq(ranks[receiver].output().iter().copied()), "{setting:?}");
+                    for (number, rank) in ranks.iter().enumerate() {
+                        let sent = source(number)
+                            .into_iter()
+                            .flat_map(|from| (0..bytes).map(move |i| Some(Value::input(from, i))));
+                        assert!(sent.eq(rank.output().iter().copied()), "{setting:?}, {transfers:?}");
+                    }
                 }
             }
         }
+    }
+}
+
+/// A barrier is a sum of one element. It lies, like what fills the call up, in scratch memory.
+#[test]
+fn a_barrier_is_a_sum_of_one_element() {
+    for size in SIZES {
+        let model = Model::all_reduce(size, 2, 1, 4).expect("a model");
+        for_links(size, 2, 0, |setting| {
+            let memory = |_| Memory { send: 0, recv: 0, inside: (Buffer::Send, 0) };
+            let ranks = run(setting, memory, |plan, place| plan.mlx_barrier(place));
+            assert_streams(&ranks, &model, setting);
+            for (number, rank) in ranks.iter().enumerate() {
+                let what = || format!("the sum of rank {number} of {setting:?}");
+                let sum = rank.memory[Buffer::Scratch as usize][0].expect("a sum");
+                assert_stream(&[sum], &model.results[number], size, &what);
+            }
+        });
     }
 }

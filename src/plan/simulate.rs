@@ -199,7 +199,8 @@ fn target(ranks: &[Rank], rank: usize, pass: usize) -> Option<(usize, usize)> {
         Path::Ring { flow, .. } => (flow.downstream(rank, 1, ranks.len()), path),
         Path::Direct { rank: peer } => (peer, Path::Direct { rank }),
     };
-    let pass = ranks[target].plan.passes.iter().position(|pass| pass.path == theirs)?;
+    let mut passes = ranks[target].plan.passes.iter();
+    let pass = passes.position(|pass| pass.path == theirs && !pass.receipts.is_empty())?;
     Some((target, pass))
 }
 
