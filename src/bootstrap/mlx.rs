@@ -7,18 +7,20 @@
 //! the start, where MLX opens the next one after it has accepted: a neighbour never finds one closed.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::config::{Address, Config};
 use crate::bootstrap::dial::{self, FIRST_PAUSE, LONGEST_PAUSE, SILENT};
 use crate::bootstrap::listen::Listening;
+use crate::bootstrap::mlx_lane::speaks_native;
 use crate::bootstrap::resolve::Lookup;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::TcpLink;
+use crate::memory::Region;
 use crate::sys::{self, Interest, PollEntry};
+use crate::wire::{HELLO_MAGIC, begins_native};
 
 /// The longest sleep: a look-up's answer and a port that becomes free have no descriptor to wake the loop.
 const TURN: Duration = Duration::from_millis(50);
@@ -75,7 +77,24 @@ impl Forming<'_> {
                 }
             }
         }
-        Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(Way::is_done))
+        self.refuse_native()?;
+        let is_last = self.right == 0;
+        let is_in_ring = |way: &Way| way.is_done() || is_last && way.left.is_some();
+        Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(is_in_ring))
+    }
+
+    /// A neighbour that was told to speak the other wire says so with its first bytes, if they are here already;
+    /// otherwise its lane finds it out.
+    fn refuse_native(&self) -> Result<()> {
+        let came = self.doors.iter().filter_map(|door| Some((self.left, "left", door.came.as_ref()?)));
+        let made = self.ways.iter().filter_map(|way| Some((self.right, "right", way.made.as_ref()?)));
+        for (rank, side, connection) in came.chain(made) {
+            if begins_native(&arrived(connection).unwrap_or_default()) {
+                let neighbour = format!("rank {rank} ({side} neighbour) at {}", printed(&connection.address));
+                return Err(speaks_native(rank, &neighbour, Status::ConnectFailed));
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is this rank's turn to connect. The last rank begins.
@@ -121,9 +140,10 @@ impl Forming<'_> {
     }
 
     fn lanes(self) -> io::Result<Lanes> {
-        let right_address = self.ways.first().and_then(|way| Some(way.made.as_ref()?.address));
+        let first = self.ways.first().and_then(|way| way.made.as_ref().or(way.left.as_ref()));
+        let right_address = first.map(|first| first.address);
         let left = self.doors.into_iter().filter_map(|door| door.came).map(Connection::into_link);
-        let right = self.ways.into_iter().filter_map(|way| way.made).map(Connection::into_link);
+        let right = self.ways.into_iter().filter_map(|way| way.made.or(way.left)).map(Connection::into_link);
         Ok(Lanes {
             right: right.collect::<io::Result<_>>()?,
             left: left.collect::<io::Result<_>>()?,
@@ -202,6 +222,9 @@ struct Way {
     /// The last address that was tried in vain.
     failed: Option<(SocketAddr, io::Error)>,
     made: Option<Connection>,
+    /// One that was made and that the neighbour has ended in order. To the last rank the first one may have been in
+    /// the ring before it stands here, and may have left; what it sent to others is theirs all the same.
+    left: Option<Connection>,
 }
 
 impl Way {
@@ -214,6 +237,7 @@ impl Way {
             pause: FIRST_PAUSE,
             failed: None,
             made: None,
+            left: None,
         }
     }
 
@@ -224,6 +248,8 @@ impl Way {
     fn progress(&mut self, now: Instant) -> Result<()> {
         if let Some(ended) = self.made.take_if(|made| has_ended(made)) {
             self.fail(ended.address, io::Error::other("it ended the connection"), now);
+            let in_order = arrived(&ended).is_err_and(|end| end.kind() == io::ErrorKind::UnexpectedEof);
+            self.left = in_order.then_some(ended);
         }
         if self.is_done() {
             return Ok(());
@@ -232,7 +258,7 @@ impl Way {
         let addresses: Vec<_> = found.iter().copied().filter(SocketAddr::is_ipv4).collect();
         if let Some((connection, since)) = self.attempt.take() {
             match dial::connected(&connection) {
-                Ok(true) => self.made = Some(connection),
+                Ok(true) => (self.made, self.left) = (Some(connection), None),
                 Ok(false) if addresses.len() > 1 && now >= since + SILENT => {
                     self.fail(connection.address, io::ErrorKind::TimedOut.into(), now);
                 }
@@ -282,22 +308,21 @@ impl Way {
 
 /// Waits for the end of a connection. One whose peer sends already is not waited for: its ring stands.
 fn watch(connection: &Connection, entries: &mut Vec<PollEntry>) {
-    if arrived(connection).is_none() {
+    if arrived(connection).is_ok_and(|first| first.is_empty()) {
         entries.push(PollEntry::new(connection.descriptor(), Interest { read: true, write: false }));
     }
 }
 
 fn has_ended(connection: &Connection) -> bool {
-    arrived(connection) == Some(0)
+    arrived(connection).is_err()
 }
 
-/// Bytes that wait to be read, one at most; none are an end. None while nothing has come.
-fn arrived(connection: &Connection) -> Option<usize> {
-    match connection.socket.peek(&mut [MaybeUninit::uninit()]) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
-        Err(_) => Some(0),
-    }
+/// The first bytes that wait to be read, or how the connection has ended.
+fn arrived(connection: &Connection) -> io::Result<Vec<u8>> {
+    let mut first = vec![0; HELLO_MAGIC.len()];
+    let bytes = sys::peek(connection.descriptor(), Region::from_slice(&mut first))?;
+    first.truncate(bytes);
+    Ok(first)
 }
 
 #[cfg(test)]
