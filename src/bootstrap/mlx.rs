@@ -78,8 +78,7 @@ impl Forming<'_> {
             }
         }
         self.refuse_native()?;
-        let is_last = self.right == 0;
-        let is_in_ring = |way: &Way| way.is_done() || is_last && way.left.is_some();
+        let is_in_ring = |way: &Way| way.is_done() || (self.is_last() && way.left.is_some());
         Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(is_in_ring))
     }
 
@@ -99,8 +98,11 @@ impl Forming<'_> {
 
     /// Whether it is this rank's turn to connect. The last rank begins.
     fn connects(&self) -> bool {
-        let is_last = self.right == 0;
-        self.doors.iter().all(|door| door.is_done() || (is_last && door.listening.is_listening()))
+        self.doors.iter().all(|door| door.is_done() || (self.is_last() && door.listening.is_listening()))
+    }
+
+    fn is_last(&self) -> bool {
+        self.right == 0
     }
 
     fn sleep(&self, now: Instant, deadline: Option<Instant>) -> Result<()> {
