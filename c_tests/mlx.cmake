@@ -1,6 +1,4 @@
-# Rings on stock MLX's wire. Those of ctest's label mlx need MLX's Python package in build/mlxenv of the checkout.
-add_executable(mlx_rank src/mlx/rank.c)
-target_link_libraries(mlx_rank PRIVATE harness)
+# Rings on stock MLX's wire.
 
 # A program of src/mlx.
 function(mlx_program program)
@@ -38,4 +36,20 @@ mlx_program(forming)
 ring_test(mlx_forming mlx_forming 120)
 set_tests_properties(mlx_forming PROPERTIES LABELS faults RUN_SERIAL TRUE)
 
+# Beside a model of the wire that shares no code with the library.
+mlx_program(rank)
+find_program(PYTHON3_PATH python3)
+if(PYTHON3_PATH)
+  foreach(size 2 3 4 5)
+    ring_test(mlx_model_n${size} ${PYTHON3_PATH} 120 "${CMAKE_CURRENT_SOURCE_DIR}/mlx/mixed.py" model $<TARGET_FILE:mlx_rank> --sizes ${size})
+    set_tests_properties(mlx_model_n${size} PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+  endforeach()
+endif()
+
+# Beside stock MLX, if its Python package is in build/mlxenv of the checkout. MLX spins: nothing runs beside it. Every
+# ring and line of the results takes half an hour: mlx/stock.sh PROGRAMS CHECKOUT all.
 mlx_program(loop)
+foreach(part results starts faults)
+  ring_test(mlx_stock_${part} sh 600 "${CMAKE_CURRENT_SOURCE_DIR}/mlx/stock.sh" "${CMAKE_CURRENT_BINARY_DIR}" "${RING_ROOT}" ${part})
+  set_tests_properties(mlx_stock_${part} PROPERTIES LABELS mlx RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
+endforeach()

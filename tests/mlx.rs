@@ -221,7 +221,7 @@ fn a_neighbour_without_an_address_of_the_wire_is_named() {
             let error = result.join().unwrap();
             assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(1 - rank)));
             assert!(error.text.contains("(right neighbour) could not be reached at [::1]:"), "{error}");
-            assert!(error.text.contains("no IPv4 address of it is known"), "{error}");
+            assert!(error.text.contains("no IPv4 address is known"), "{error}");
         });
     }
 }

@@ -90,9 +90,9 @@ def script(n, k, full, heavy):
 
     # Where one part becomes two, and where another follows.
     for parts in sorted({2, 2 * k - 1, 2 * k} - {1}):
-        for dtype, name in (("float32", "sum"), ("uint8", "max"), ("float16", "sum"), ("complex64", "min"))[: 4 if heavy else 1]:
+        for dtype, name in (("float32", "sum"), ("uint8", "max"), ("float16", "sum"), ("complex64", "min")) if heavy else (("uint64", "sum"),):
             edge = n * PACKET * parts // BYTES[dtype]
-            for count in (edge - 1, edge, edge + 1) if full else (edge - 1, edge + 1):
+            for count in (edge - 1, edge, edge + 1) if full else (edge - 1, edge + 1) if heavy else (edge,):
                 add(name, dtype, count)
         for dtype in ("uint8", "int32")[: 2 if heavy else 1]:
             edge = PACKET * parts // BYTES[dtype]
@@ -115,7 +115,7 @@ def script(n, k, full, heavy):
             add("mean", dtype, (1 << 20) + 3)
         add("max", "float16", 3 << 20)
         add("sum", "bool", (1 << 20) + 1)
-    return lines if full else lines[k % 2 :: THIN.get(n, 1)]
+    return lines if full else lines[k % 2 :: THIN.get(n, 1) if heavy else n - 1]
 
 
 class Ports:
@@ -240,19 +240,20 @@ class Job:
                 specs = ["".join(letters) for letters in itertools.product(other + "L", repeat=n)]
                 yield n, k, [other * n] + [spec for spec in specs if "L" in spec and self.is_wanted(spec, n, k)]
 
-    @staticmethod
-    def is_wanted(spec, n, k):
+    def is_wanted(self, spec, n, k):
         """All rings of two and three; of the larger ones a few, and with two addresses fewer."""
         lone = spec.count("L") == 1 or (spec.count("L") == n - 1 and k == 1)
         mixture = [letter == "L" for letter in spec] in ([True, False] * 2, [False, False, True, True], [True, False, True, False, True], [False, True, True, False, False])
-        return n < 4 or lone or mixture or spec == "L" * n
+        if self.options.baseline == "model" and n > 2:
+            return mixture or spec in ("LMM", "MML", "LML") or spec == "L" * n
+        return self.options.all or n < 4 or lone or mixture or spec == "L" * n
 
     def run(self):
         todo = []
         scripts = {}
         for n, k, specs in self.rings():
             path = os.path.join(self.folder, f"script.{n}.{k}")
-            scripts[n, k] = script(n, k, full=n < 4 and not self.options.brief and not any("M" in spec for spec in specs), heavy=not any("M" in spec for spec in specs))
+            scripts[n, k] = script(n, k, full=self.options.all or (n == 2 and self.options.baseline == "stock"), heavy=not any("M" in spec for spec in specs))
             with open(path, "w") as file:
                 file.write("\n".join(scripts[n, k]) + "\n")
             todo += [(spec, k, path) for spec in specs]
@@ -291,7 +292,7 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], default=[2, 3, 4, 5])
     parser.add_argument("--rings", nargs="*", help="n:k:SPEC,SPEC")
-    parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--all", action="store_true", help="every ring and every line: ten times as long")
     parser.add_argument("--verbose", action="store_true")
     folder = tempfile.mkdtemp()
     try:

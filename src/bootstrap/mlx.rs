@@ -69,9 +69,7 @@ impl Forming<'_> {
         for door in &mut self.doors {
             door.progress(now)?;
         }
-        let is_last = self.right == 0;
-        let listens = self.doors.iter().all(|door| door.is_done() || door.listening.is_listening());
-        if listens && (is_last || self.doors.iter().all(Door::is_done)) {
+        if self.connects() {
             for way in &mut self.ways {
                 way.progress(now)?;
                 if !way.is_done() {
@@ -80,7 +78,7 @@ impl Forming<'_> {
             }
         }
         self.refuse_native()?;
-        let is_in_ring = |way: &Way| way.is_done() || is_last && way.left.is_some();
+        let is_in_ring = |way: &Way| way.is_done() || (self.is_last() && way.left.is_some());
         Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(is_in_ring))
     }
 
@@ -96,6 +94,15 @@ impl Forming<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether it is this rank's turn to connect. The last rank begins.
+    fn connects(&self) -> bool {
+        self.doors.iter().all(|door| door.is_done() || (self.is_last() && door.listening.is_listening()))
+    }
+
+    fn is_last(&self) -> bool {
+        self.right == 0
     }
 
     fn sleep(&self, now: Instant, deadline: Option<Instant>) -> Result<()> {
@@ -115,19 +122,20 @@ impl Forming<'_> {
             return door.listening.error();
         }
         let (mut parts, mut rank, mut os_error) = (Vec::new(), None, 0);
-        let own = self.config.entries[self.config.rank].iter().zip(&self.doors);
-        let missing: Vec<_> = own.filter(|(_, door)| !door.is_done()).map(|(a, _)| a.to_string()).collect();
+        let missing = self.doors.iter().filter(|door| !door.is_done());
+        let missing: Vec<_> = missing.map(|door| door.address.to_string()).collect();
         if !missing.is_empty() {
-            let text =
-                format!("rank {} (left neighbour) has not connected to {}", self.left, missing.join(", "));
-            parts.push(text);
+            let addresses = missing.join(", ");
+            parts.push(format!("rank {} (left neighbour) has not connected to {addresses}", self.left));
             rank = Some(self.left);
         }
-        let tried = self.ways.iter().find(|way| !way.is_done() && way.has_tried());
-        if let Some(way) = tried {
+        // It may be only now that the left neighbour has left, at a timeout like this one.
+        let tried = |way: &&Way| self.connects() || way.has_tried();
+        if let Some(way) = self.ways.iter().find(|way| !way.is_done()).filter(tried) {
             let (trouble, number) = way.trouble();
             parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
-            rank = rank.or(Some(self.right));
+            // The last rank's left neighbour waits, over all the others, for the right one.
+            rank = Some(self.right);
             os_error = number;
         }
         let waited = self.config.connect_timeout.unwrap_or_default().as_millis();
@@ -209,8 +217,6 @@ impl Door {
 /// The connection to one address of the right neighbour.
 struct Way {
     lookup: Lookup,
-    /// No IPv4 address of it is known: not yet, or there is none.
-    is_nowhere: bool,
     /// The attempt under way and when it began; a name's addresses are tried one after the other.
     attempt: Option<(Connection, Instant)>,
     /// The address that is tried next, and not before then.
@@ -229,7 +235,6 @@ impl Way {
     fn new(address: &Address) -> Way {
         Way {
             lookup: Lookup::new(address),
-            is_nowhere: false,
             attempt: None,
             next: 0,
             not_before: None,
@@ -255,7 +260,6 @@ impl Way {
         }
         let found = self.lookup.addresses(now).unwrap_or_default();
         let addresses: Vec<_> = found.iter().copied().filter(SocketAddr::is_ipv4).collect();
-        self.is_nowhere = addresses.is_empty();
         if let Some((connection, since)) = self.attempt.take() {
             match dial::connected(&connection) {
                 Ok(true) => (self.made, self.left) = (Some(connection), None),
@@ -286,7 +290,7 @@ impl Way {
     }
 
     fn has_tried(&self) -> bool {
-        self.attempt.is_some() || self.failed.is_some() || self.lookup.error().is_some() || self.is_nowhere
+        self.attempt.is_some() || self.failed.is_some()
     }
 
     /// What stands in the way, and the OS error.
@@ -297,7 +301,7 @@ impl Way {
             }
             (None, Some((attempt, _)), _) => (format!("{}: no answer", printed(&attempt.address)), 0),
             (None, None, Some(error)) => (format!("{}: {}", self.lookup.address(), os_words(error)), 0),
-            (None, None, None) => (format!("{}: no IPv4 address of it is known", self.lookup.address()), 0),
+            (None, None, None) => (format!("{}: no IPv4 address is known", self.lookup.address()), 0),
         }
     }
 
@@ -327,4 +331,33 @@ fn arrived(connection: &Connection) -> io::Result<Vec<u8>> {
     let bytes = sys::peek(connection.descriptor(), Region::from_slice(&mut first))?;
     first.truncate(bytes);
     Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+    use crate::bootstrap::config::{Host, Wire};
+
+    #[test]
+    fn a_name_without_an_ipv4_address_is_what_the_last_rank_fails_at() {
+        let entry = |ip: IpAddr| vec![Address { host: Host::Ip(ip), port: 0 }];
+        let config = Config {
+            rank: 1,
+            entries: vec![entry(Ipv6Addr::LOCALHOST.into()), entry(Ipv4Addr::LOCALHOST.into())],
+            rendezvous: None,
+            job_id: Vec::new(),
+            secret: None,
+            connect_timeout: Some(Duration::ZERO),
+            timeout: None,
+            connections: 1,
+            wide: false,
+            wire: Wire::Mlx,
+        };
+        let error = form(&config).err().expect("no ring");
+        assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(0)));
+        let why = "rank 0 (right neighbour) could not be reached at [::1]:0: no IPv4 address is known";
+        assert!(error.text.ends_with(why), "{error}");
+    }
 }

@@ -195,6 +195,7 @@ impl Group {
     /// ABORTED. A group that has failed stays as it is.
     pub fn abort(&self) {
         self.health.abort();
+        // On stock MLX's wire there is no watcher to close the links.
         self.leave();
     }
 
