@@ -3,7 +3,7 @@
 # make test       every test
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
-# make test-mlx   stock MLX programs on libring's plugin, in a Python of their own that this installs
+# make test-mlx   those with stock MLX, in a Python of its own that this installs: programs on libring's plugin, and mixed rings
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make bench-collectives  every collective beside Open MPI's; Debian and root, COLLECTIVES_FLAGS="--rounds 5 --n 2"
@@ -87,7 +87,7 @@ c-tests: library
 	@$(STEP) "building the C tests" "" cmake --build build/c_tests -j $(JOBS)
 
 test-c: c-tests
-	@$(STEP) "C tests" "tests passed\|(Skipped)" ctest --test-dir build/c_tests -LE valgrind -j $(JOBS) --output-on-failure
+	@$(STEP) "C tests" "tests passed\|(Skipped)" ctest --test-dir build/c_tests -LE "valgrind|mlx" -j $(JOBS) --output-on-failure
 
 test-faults: c-tests
 	@$(STEP) "faults" "tests passed\|(Skipped)" ctest --test-dir build/c_tests -L faults -j $(JOBS) --output-on-failure
@@ -96,9 +96,10 @@ test-large: c-tests
 	@$(STEP) "calls of 2 GiB" "tests passed" ctest --test-dir build/c_tests -L large --output-on-failure
 
 # One after the other: eight ranks on two cores have company enough.
-test-mlx: tools
+test-mlx: tools c-tests
 	@sh tools/deps.sh mlx
 	@$(STEP) "MLX programs" "tests passed\|(Skipped)" ctest --test-dir build/tools -L mlx --output-on-failure
+	@$(STEP) "rings with stock MLX" "tests passed\|(Skipped)" ctest --test-dir build/c_tests -L mlx --output-on-failure
 
 test-valgrind: c-tests
 	@$(STEP) "C programs in valgrind" "tests passed\|Skipped" ctest --test-dir build/c_tests -L valgrind -j $(JOBS) --output-on-failure

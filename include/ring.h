@@ -216,7 +216,7 @@ typedef int32_t ring_dtype;
 
 /**
  * A reduction. Integers wrap; floating-point max and min are IEEE 754-2019 maximum and minimum (a
- * NaN on any rank gives NaN, -0 < +0); complex64 compares by real, then imaginary part.
+ * NaN on any rank gives NaN, -0 < +0), but for RING_WIRE_MLX; complex64 compares by real, then imaginary part.
  */
 enum ring_op
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -280,9 +280,12 @@ enum ring_wire
    * What stock MLX processes speak (its ring backend, checked against MLX 0.32.4), byte for byte: elements and
    * nothing else. It carries ring_all_reduce with RING_OP_SUM, RING_OP_MAX, RING_OP_MIN and RING_OP_MEAN,
    * ring_all_gather, ring_barrier, and ring_send, ring_recv and ring_send_recv between neighbours, blocking
-   * or not; every other call is RING_STATUS_UNSUPPORTED. Calls and messages run one after the other, in the order
-   * in which they were made. A failure is known to this rank alone, and names the neighbour that it was seen
-   * at. Calls that differ between ranks, strangers at the port and another job's ranks can't be found out.
+   * or not; every other call is RING_STATUS_UNSUPPORTED, as is a ring_all_reduce of fewer elements than ranks
+   * where one a rank takes more than 1024 bytes. Calls and messages run one after the other, in the order
+   * in which they were made. Bits are MLX's: max and min keep or lose a NaN and a zero's sign by its place, and
+   * what sums round to depends on the number of addresses, too. A failure is known to this rank alone, and names
+   * the neighbour that it was seen at. Calls that differ between ranks, strangers at the port and another job's
+   * ranks can't be found out.
    */
   RING_WIRE_MLX = 1,
 };
@@ -516,7 +519,7 @@ typedef struct ring_config {
   uint32_t connections;
   /**
    * RING_WIRE_NATIVE, or RING_WIRE_MLX to be one of stock MLX's ranks: then the ranks know each other by a
-   * hostfile of IPv4 addresses; rendezvous, secret, flags and more than one connection are
+   * hostfile of IPv4 addresses or names; rendezvous, secret, flags and more than one connection are
    * RING_STATUS_INVALID_CONFIG, and job_id is told to nobody.
    */
   ring_wire_t wire;

@@ -2,8 +2,13 @@
 
 mod common;
 
+use std::io::Write;
+use std::net::{Ipv6Addr, Shutdown, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
 use common::{all_gather, all_reduce, barrier, bytes, configurations, message, ring, run};
-use ring::bootstrap::config::{Config, Wire};
+use ring::bootstrap::config::{Config, Host, Wire};
 use ring::dtype::{Dtype, Op};
 use ring::error::Status;
 use ring::group::{Call, Group, Kind};
@@ -121,4 +126,102 @@ fn what_it_cannot_carry_is_refused_and_nothing_else_happens() {
         );
         assert_eq!(group.failure(), None);
     });
+}
+
+/// Where a rank listens.
+fn own_place(config: &Config, rank: usize) -> (&'static str, u16) {
+    ("127.0.0.1", config.entries[rank][0].port)
+}
+
+/// Connects to a rank that is about to listen.
+fn visit(place: (&str, u16)) -> TcpStream {
+    loop {
+        match TcpStream::connect(place) {
+            Ok(stream) => return stream,
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// What a rank on this library's own wire says first.
+const NATIVE: [u8; 72] = {
+    let mut hello = [0; 72];
+    hello.split_at_mut(8).0.copy_from_slice(b"\x93LIBRING");
+    hello
+};
+
+#[test]
+fn a_neighbour_on_the_other_wire_is_found_out_as_the_ring_forms() {
+    let configs = mlx(2, 1);
+    thread::scope(|threads| {
+        // The last rank needs its neighbour's word before it stands: nobody listens there.
+        let rank = threads.spawn(|| Group::create(&configs[1]).err().unwrap());
+        visit(own_place(&configs[1], 1)).write_all(&NATIVE).unwrap();
+        let error = rank.join().unwrap();
+        assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(0)));
+        assert!(error.text.contains("rank 0 (left neighbour) at 127.0.0.1"), "{error}");
+        assert!(error.text.contains("speaks this library's own wire"), "{error}");
+    });
+}
+
+#[test]
+fn a_neighbour_on_the_other_wire_is_found_out_before_its_word_is_a_number() {
+    let configs = mlx(3, 1);
+    let right = TcpListener::bind(own_place(&configs[0], 1)).unwrap();
+    thread::scope(|threads| {
+        let rank = threads.spawn(|| Group::create(&configs[0]).unwrap());
+        let mut left = visit(own_place(&configs[0], 0));
+        let (_right, _) = right.accept().unwrap();
+        let group = rank.join().unwrap();
+        left.write_all(&NATIVE).unwrap();
+        let mut byte = [7];
+        let error = group.recv(message(&mut byte, Dtype::Uint8, 2)).unwrap_err();
+        assert_eq!((error.status, error.rank, byte), (Status::PeerLost, Some(2), [7]));
+        assert!(error.text.contains("(left neighbour) speaks this library's own wire"), "{error}");
+        assert_eq!(group.failure(), Some(&error));
+        group.destroy();
+    });
+}
+
+/// The first rank stands long before the last one, and may have sent and left by then.
+#[test]
+fn the_first_rank_may_leave_before_the_last_one_stands() {
+    let configs = mlx(3, 1);
+    let first = TcpListener::bind(own_place(&configs[2], 0)).unwrap();
+    thread::scope(|threads| {
+        let rank = threads.spawn(|| Group::create(&configs[2]).unwrap());
+        let (from_last, _) = first.accept().unwrap();
+        drop(first);
+        from_last.shutdown(Shutdown::Write).unwrap();
+        // That the end has been seen by then makes it harder.
+        thread::sleep(Duration::from_millis(100));
+        let mut middle = visit(own_place(&configs[2], 2));
+        middle.write_all(&[9]).unwrap();
+        let group = rank.join().unwrap();
+        let mut byte = [7];
+        group.recv(message(&mut byte, Dtype::Uint8, 1)).unwrap();
+        assert_eq!(byte, [9]);
+        let error = group.recv(message(&mut byte, Dtype::Uint8, 0)).unwrap_err();
+        assert_eq!((error.status, error.rank), (Status::PeerLost, Some(0)));
+        drop(middle);
+        group.destroy();
+    });
+}
+
+#[test]
+fn a_neighbour_without_an_address_of_the_wire_is_named() {
+    for rank in [0, 1] {
+        let mut config = mlx(2, 1).swap_remove(rank);
+        config.connect_timeout = Some(Duration::from_millis(300));
+        // As a name has it that leads to no other address.
+        config.entries[1 - rank][0].host = Host::Ip(Ipv6Addr::LOCALHOST.into());
+        thread::scope(|threads| {
+            let result = threads.spawn(|| Group::create(&config).err().unwrap());
+            let _left = visit(own_place(&config, rank));
+            let error = result.join().unwrap();
+            assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(1 - rank)));
+            assert!(error.text.contains("(right neighbour) could not be reached at [::1]:"), "{error}");
+            assert!(error.text.contains("no IPv4 address is known"), "{error}");
+        });
+    }
 }

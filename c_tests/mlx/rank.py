@@ -1,11 +1,13 @@
 """A rank that isn't the library's: `rank.py stock|model RANK HOSTFILE SCRIPT POOL OUT`. It joins the ring as stock MLX or as
 wire.py does, says so, waits for a line, does what the script says and writes a line a result. See mixed.py."""
+import array
 import json
 import os
+import struct
 import sys
 import zlib
 
-from wire import BYTES, WORDS, Ring
+from wire import BYTES, WORDS, Ring, packed, values_of
 
 NAN = {  # sign and exponent's least NaN of each type whose sums are compared without their NaNs' bits
     "float16": (2, 0x7FFF, 0x7C00, 0x7E00), "bfloat16": (2, 0x7FFF, 0x7F80, 0x7FC0), "float32": (4, 0x7FFFFFFF, 0x7F800000, 0x7FC00000),
@@ -95,22 +97,13 @@ class Model:
         return self.ring.recv(count * BYTES[dtype], source)
 
     def without_nans(self, dtype, data):
-        import array
         width, magnitude, infinity, nan = NAN[dtype]
         return array.array(WORDS[width], [nan if b & magnitude > infinity else b for b in array.array(WORDS[width], data)]).tobytes()
 
 
 def mean(dtype, data, size):
-    import array
-    from wire import half, values_of
     dtype = "float32" if dtype == "complex64" else dtype
-    quotients = [v / size for v in values_of(dtype, data)]
-    if dtype == "float16":
-        return b"".join(half(q) for q in quotients)
-    if dtype == "bfloat16":
-        bits = array.array("I", array.array("f", quotients).tobytes())
-        return array.array("H", [(b >> 16 | 0x40) if b & 0x7FFFFFFF > 0x7F800000 else b + 0x7FFF + (b >> 16 & 1) >> 16 for b in bits]).tobytes()
-    return array.array("f" if dtype == "float32" else "d", quotients).tobytes()
+    return packed(dtype, [value / size for value in values_of(dtype, data)])
 
 
 class Pool:
@@ -144,7 +137,6 @@ def run(engine, lines, pool, out):
             results.append(engine.all_gather(dtype, take()))
         elif name == "barrier":
             result = engine.barrier()
-            import struct
             assert struct.unpack("<f", result)[0] == size, result
         elif name in ("right", "left"):
             step = 1 if name == "right" else -1

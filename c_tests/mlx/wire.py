@@ -42,22 +42,27 @@ def half(value):
     return b"\x00\x7c" if value > 0 else b"\x00\xfc"
 
 
+def packed(dtype, values):
+    """Elements of a floating-point type, each value rounded once."""
+    if dtype == "float16":
+        return b"".join(half(value) for value in values)
+    # An array of floats rounds a double once, and a double holds a sum of two floats well enough for that.
+    if dtype == "bfloat16":
+        bits = array.array("I", array.array("f", values).tobytes())
+        return array.array("H", [
+            (b >> 16 | 0x40) if b & 0x7FFFFFFF > 0x7F800000 else b + 0x7FFF + (b >> 16 & 1) >> 16 for b in bits
+        ]).tobytes()
+    return array.array(CODES[dtype], values).tobytes()
+
+
 def summed(dtype, own, received):
     if dtype == "complex64":
         dtype = "float32"
     mine, theirs = values_of(dtype, own), values_of(dtype, received)
     if dtype == "bool":
         return bytes(a | b for a, b in zip(mine, theirs))
-    if dtype == "float16":
-        return b"".join(half(a + b) for a, b in zip(mine, theirs))
-    # An array of floats rounds a double once, and a double holds a sum of two floats well enough for that.
-    if dtype == "bfloat16":
-        bits = array.array("I", array.array("f", [a + b for a, b in zip(mine, theirs)]).tobytes())
-        return array.array("H", [
-            (b >> 16 | 0x40) if b & 0x7FFFFFFF > 0x7F800000 else b + 0x7FFF + (b >> 16 & 1) >> 16 for b in bits
-        ]).tobytes()
-    if dtype in ("float32", "float64"):
-        return array.array(CODES[dtype], [a + b for a, b in zip(mine, theirs)]).tobytes()
+    if dtype in ("float16", "bfloat16", "float32", "float64"):
+        return packed(dtype, [a + b for a, b in zip(mine, theirs)])
     mask = (1 << 8 * BYTES[dtype]) - 1
     return array.array(WORDS[BYTES[dtype]], [a + b & mask for a, b in zip(mine, theirs)]).tobytes()
 

@@ -1,6 +1,9 @@
 #include "operations.h"
 #include "report.h"
 
+/* Of recv. */
+static const char NOT_IN_PLACE[] = "it is send that may be MPI_IN_PLACE";
+
 /* A collective that is refused before the library has seen it. */
 static int refuse_collective(call_t *call, int code, const char *why) {
   miss_turn(call);
@@ -11,9 +14,9 @@ int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MP
   call_t call = begin("MPI_Allreduce", comm);
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   struct datatype *known = usable_datatype(type);
-  if (!known) return refuse_collective(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
+  if (!known) return refuse_collective(&call, MPI_ERR_TYPE, NO_DATATYPE);
   if (count < 0) return refuse_collective(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
-  if (recv == MPI_IN_PLACE) return refuse_collective(&call, MPI_ERR_BUFFER, "it is send that may be MPI_IN_PLACE");
+  if (recv == MPI_IN_PLACE) return refuse_collective(&call, MPI_ERR_BUFFER, NOT_IN_PLACE);
   call.out = recv, call.out_count = (size_t)count, call.out_type = known;
   struct operation *operation = known_operation(op);
   if (!operation) return refuse_collective(&call, MPI_ERR_OP, "there is no such operation");
@@ -28,9 +31,9 @@ int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void
   call_t call = begin("MPI_Allgather", comm);
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   struct datatype *known = usable_datatype(recv_type);
-  if (!known) return refuse_collective(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
+  if (!known) return refuse_collective(&call, MPI_ERR_TYPE, NO_DATATYPE);
   if (recv_count < 0) return refuse_collective(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
-  if (recv == MPI_IN_PLACE) return refuse_collective(&call, MPI_ERR_BUFFER, "it is send that may be MPI_IN_PLACE");
+  if (recv == MPI_IN_PLACE) return refuse_collective(&call, MPI_ERR_BUFFER, NOT_IN_PLACE);
   call.out = recv, call.out_count = (size_t)recv_count * (size_t)call.comm->size, call.out_type = known;
   elements_t part = as_elements(known, recv_count);
   if (send == MPI_IN_PLACE) {

@@ -86,7 +86,7 @@ int MPI_Type_contiguous(int count, MPI_Datatype element, MPI_Datatype *out) {
     **out = (struct datatype){OPAQUE, (size_t)count * type->bytes, false, UINT64_MAX};
   }
   pthread_mutex_unlock(&lock);
-  return fits ? MPI_SUCCESS : fail(MPI_ERR_NO_MEM, "MPI_Type_contiguous", "64 datatypes are all that there can be");
+  return fits ? MPI_SUCCESS : fail(MPI_ERR_NO_MEM, "MPI_Type_contiguous", "there can be no more datatypes");
 }
 
 int MPI_Type_commit(MPI_Datatype *type) {

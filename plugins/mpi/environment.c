@@ -5,14 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 4096 };
-
 #define AS_TEXT(number) #number
 #define VERSION(major, minor, patch) AS_TEXT(major) "." AS_TEXT(minor) "." AS_TEXT(patch)
 
 /* MLX takes a library whose version speaks of Open MPI. */
-static const char version_text[] = "libring_mpi " VERSION(RING_VERSION_MAJOR, RING_VERSION_MINOR, RING_VERSION_PATCH) //
+static const char version_text[] = "libring_mpi " VERSION(RING_VERSION_MAJOR, RING_VERSION_MINOR, RING_VERSION_PATCH)
   " (speaks a part of the ABI of Open MPI v4)";
+_Static_assert(sizeof version_text <= MPI_MAX_LIBRARY_VERSION_STRING, "callers have no more room");
 
 int MPI_Get_library_version(char *version, int *length) {
   if (!version || !length) return MPI_ERR_ARG;

@@ -7,7 +7,7 @@ int MPI_Send(const void *buf, int count, MPI_Datatype type, int dst, int tag, MP
   call_t call = begin("MPI_Send", comm);
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   const struct datatype *known = usable_datatype(type);
-  if (!known) return refuse(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
+  if (!known) return refuse(&call, MPI_ERR_TYPE, NO_DATATYPE);
   if (count < 0) return refuse(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
   if (tag != 0) return refuse(&call, MPI_ERR_TAG, OTHER_TAG);
   elements_t all = as_elements(known, count);
@@ -18,7 +18,7 @@ int MPI_Recv(void *buf, int count, MPI_Datatype type, int src, int tag, MPI_Comm
   call_t call = begin("MPI_Recv", comm);
   if (!call.comm) return refuse(&call, MPI_ERR_COMM, NO_COMMUNICATOR);
   const struct datatype *known = usable_datatype(type);
-  if (!known) return refuse(&call, MPI_ERR_TYPE, "there is no such datatype, or it isn't committed");
+  if (!known) return refuse(&call, MPI_ERR_TYPE, NO_DATATYPE);
   if (count < 0) return refuse(&call, MPI_ERR_COUNT, NEGATIVE_COUNT);
   call.out = buf, call.out_count = (size_t)count, call.out_type = known;
   if (tag != 0 && tag != MPI_ANY_TAG) return refuse(&call, MPI_ERR_TAG, OTHER_TAG);

@@ -94,5 +94,5 @@ int MPI_Op_create(MPI_User_function *function, int commute, MPI_Op *out) {
     **out = (struct operation){.function = function};
   }
   pthread_mutex_unlock(&lock);
-  return fits ? MPI_SUCCESS : fail(MPI_ERR_NO_MEM, "64 operations are all that there can be");
+  return fits ? MPI_SUCCESS : fail(MPI_ERR_NO_MEM, "there can be no more operations");
 }

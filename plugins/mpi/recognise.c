@@ -135,7 +135,7 @@ static bool narrow_operands(int i, unsigned char *own, unsigned char *received) 
     /* An odd factor takes each value once. Sums of numbers far apart say little: every other pair differs in
      * its sign and last nine bits alone. */
     a = (uint16_t)i;
-    b = (uint16_t)(i * 40503 + 12345);
+    b = (uint16_t)((unsigned)i * 40503 + 12345);
     if (i % 2) b = (uint16_t)(a ^ (b & 0x81ff));
   } else {
     return false;

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* The library's longest texts name every rank of a large ring. */
-enum { TEXT_BYTES = 4096 };
+/* What stands before a text: NAME, the rank, the size and the call. */
+enum { HEAD_BYTES = 128 };
 
 #define NAME "libring_mpi: "
 
@@ -43,7 +43,7 @@ static bool is_news(struct communicator *comm) {
 }
 
 static int end(call_t *call, int code, const char *text) {
-  char line[TEXT_BYTES + 128];
+  char line[HEAD_BYTES + TEXT_BYTES];
   if (call->comm) {
     snprintf(line, sizeof line, NAME "rank %d of %d: %s: %s", call->comm->rank, call->comm->size, call->name, text);
   } else {

@@ -17,7 +17,11 @@ typedef struct call {
   const struct datatype *out_type;
 } call_t;
 
+/* The library's longest texts name every rank of a large ring. */
+enum { TEXT_BYTES = 4096 };
+
 #define NO_COMMUNICATOR "there is no such communicator"
+#define NO_DATATYPE "there is no such datatype, or it isn't committed"
 
 /* MLX casts its counts. */
 #define NEGATIVE_COUNT "the count is negative: 2^31 - 1 elements are the most that MPI counts"

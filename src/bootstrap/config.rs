@@ -55,14 +55,14 @@ impl fmt::Display for Address {
     }
 }
 
-/// What ranks speak to each other.
+/// What ranks speak to each other, by ring.h's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wire {
     /// This library's own format.
     #[default]
-    Native,
+    Native = 0,
     /// Stock MLX's: elements and nothing else.
-    Mlx,
+    Mlx = 1,
 }
 
 /// What errors call a setting: a field of `ring_config_t`, or the variable that it came from.
@@ -314,7 +314,7 @@ impl Settings {
             timeout: timeout_from_ms(self.timeout_ms, DEFAULT_TIMEOUT),
             connections: self.connections.max(1) as usize,
             wide: self.flags & WIDE_ACCUMULATION != 0,
-            wire: if self.wire == 1 { Wire::Mlx } else { Wire::Native },
+            wire: if self.wire == Wire::Mlx as i32 { Wire::Mlx } else { Wire::Native },
         }
     }
 
@@ -344,7 +344,7 @@ impl Settings {
         if let Some(problem) = self.secret.as_ref().and_then(Secret::problem) {
             return Err(invalid(format!("{} {problem}", names.secret)));
         }
-        if !(0..=1).contains(&self.wire) {
+        if ![Wire::Native as i32, Wire::Mlx as i32].contains(&self.wire) {
             return Err(invalid(format!("wire is {}, which is no ring_wire_t", self.wire)));
         }
         if !(0..=2).contains(&self.transport) {
@@ -499,14 +499,17 @@ mod tests {
     #[test]
     fn the_mlx_wire_has_no_room_for_some_settings() {
         const FOUR: &str = r#"["a:1", "127.0.0.1:2", "[::1]:3", "[fe80::1%eth0]:4"]"#;
-        let good = || Settings { wire: 1, ..settings(0, FOUR) };
+        let good = || Settings { wire: Wire::Mlx as i32, ..settings(0, FOUR) };
         assert_eq!(good().check().unwrap().wire, Wire::Mlx);
         assert_eq!(settings(2, FOUR).check().unwrap().wire, Wire::Native);
         let bad = [
             (Settings { connections: 2, ..good() }, "connections is set and wire is mlx"),
             (Settings { secret: Some(Secret::new(vec![1; 16])), ..good() }, "secret is set and wire is mlx"),
             (Settings { flags: WIDE_ACCUMULATION, ..good() }, "RING_FLAG_WIDE_ACCUMULATION is set and"),
-            (Settings { wire: 1, ..meeting(0, 2, "a:1") }, "rendezvous is set and wire is mlx"),
+            (
+                Settings { wire: Wire::Mlx as i32, ..meeting(0, 2, "a:1") },
+                "rendezvous is set and wire is mlx",
+            ),
             (Settings { rank: 1, ..good() }, "hosts, entry 2, [::1]:3: wire is mlx, which has IPv4"),
             (Settings { rank: 3, ..good() }, "hosts, entry 3, [fe80::1%eth0]:4: wire is mlx, which has IPv4"),
         ];

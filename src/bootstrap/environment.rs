@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::bootstrap::config::{Names, Settings};
+use crate::bootstrap::config::{Names, Settings, Wire};
 use crate::bootstrap::hostfile;
 use crate::bootstrap::launchers::{self, Place};
 use crate::bootstrap::secret::Secret;
@@ -62,7 +62,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         connect_timeout_ms: optional("RING_CONNECT_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
         timeout_ms: optional("RING_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
-        wire: lookup("RING_WIRE").map_or(Ok(0), wire)?,
+        wire: lookup("RING_WIRE").map_or(Ok(Wire::Native as i32), wire)?,
         ..Settings::default()
     };
     Ok((settings, level.transpose()?))
@@ -71,8 +71,8 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
 /// The number of a wire format.
 fn wire(value: OsString) -> Result<i32> {
     match value.to_str() {
-        Some("native") => Ok(0),
-        Some("mlx") => Ok(1),
+        Some("native") => Ok(Wire::Native as i32),
+        Some("mlx") => Ok(Wire::Mlx as i32),
         _ => Err(invalid(format!("RING_WIRE is \"{}\", not native or mlx", value.display()))),
     }
 }
@@ -158,8 +158,8 @@ mod tests {
         assert_eq!((settings.rank, settings.size, settings.connections), (2, 4, 3));
         assert_eq!((settings.connect_timeout_ms, settings.timeout_ms), (5, u32::MAX));
         assert_eq!((settings.hostfile, settings.job_id), (Some("a".into()), b"job".to_vec()));
-        assert_eq!((level, settings.wire), (Some(Level::Warn), 1));
-        assert_eq!(read(&with("RING_WIRE", "native")).unwrap().0.wire, 0);
+        assert_eq!((level, settings.wire), (Some(Level::Warn), Wire::Mlx as i32));
+        assert_eq!(read(&with("RING_WIRE", "native")).unwrap().0.wire, Wire::Native as i32);
         assert!(settings.secret.is_some_and(|secret| secret.is("0123456789abcdef")));
     }
 

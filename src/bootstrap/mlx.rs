@@ -7,18 +7,20 @@
 //! the start, where MLX opens the next one after it has accepted: a neighbour never finds one closed.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::bootstrap::config::{Address, Config};
 use crate::bootstrap::dial::{self, FIRST_PAUSE, LONGEST_PAUSE, SILENT};
 use crate::bootstrap::listen::Listening;
+use crate::bootstrap::mlx_lane::speaks_native;
 use crate::bootstrap::resolve::Lookup;
 use crate::bootstrap::{Connection, printed};
 use crate::error::{Error, Result, Status, os_words};
 use crate::link::TcpLink;
+use crate::memory::Region;
 use crate::sys::{self, Interest, PollEntry};
+use crate::wire::{HELLO_MAGIC, begins_native};
 
 /// The longest sleep: a look-up's answer and a port that becomes free have no descriptor to wake the loop.
 const TURN: Duration = Duration::from_millis(50);
@@ -67,9 +69,7 @@ impl Forming<'_> {
         for door in &mut self.doors {
             door.progress(now)?;
         }
-        let is_last = self.right == 0;
-        let listens = self.doors.iter().all(|door| door.is_done() || door.listening.is_listening());
-        if listens && (is_last || self.doors.iter().all(Door::is_done)) {
+        if self.connects() {
             for way in &mut self.ways {
                 way.progress(now)?;
                 if !way.is_done() {
@@ -77,7 +77,32 @@ impl Forming<'_> {
                 }
             }
         }
-        Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(Way::is_done))
+        self.refuse_native()?;
+        let is_in_ring = |way: &Way| way.is_done() || (self.is_last() && way.left.is_some());
+        Ok(self.doors.iter().all(Door::is_done) && self.ways.iter().all(is_in_ring))
+    }
+
+    /// A neighbour that was told to speak the other wire says so with its first bytes, if they are here already;
+    /// otherwise its lane finds it out.
+    fn refuse_native(&self) -> Result<()> {
+        let came = self.doors.iter().filter_map(|door| Some((self.left, "left", door.came.as_ref()?)));
+        let made = self.ways.iter().filter_map(|way| Some((self.right, "right", way.made.as_ref()?)));
+        for (rank, side, connection) in came.chain(made) {
+            if begins_native(&arrived(connection).unwrap_or_default()) {
+                let neighbour = format!("rank {rank} ({side} neighbour) at {}", printed(&connection.address));
+                return Err(speaks_native(rank, &neighbour, Status::ConnectFailed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is this rank's turn to connect. The last rank begins.
+    fn connects(&self) -> bool {
+        self.doors.iter().all(|door| door.is_done() || (self.is_last() && door.listening.is_listening()))
+    }
+
+    fn is_last(&self) -> bool {
+        self.right == 0
     }
 
     fn sleep(&self, now: Instant, deadline: Option<Instant>) -> Result<()> {
@@ -97,19 +122,20 @@ impl Forming<'_> {
             return door.listening.error();
         }
         let (mut parts, mut rank, mut os_error) = (Vec::new(), None, 0);
-        let own = self.config.entries[self.config.rank].iter().zip(&self.doors);
-        let missing: Vec<_> = own.filter(|(_, door)| !door.is_done()).map(|(a, _)| a.to_string()).collect();
+        let missing = self.doors.iter().filter(|door| !door.is_done());
+        let missing: Vec<_> = missing.map(|door| door.address.to_string()).collect();
         if !missing.is_empty() {
-            let text =
-                format!("rank {} (left neighbour) has not connected to {}", self.left, missing.join(", "));
-            parts.push(text);
+            let addresses = missing.join(", ");
+            parts.push(format!("rank {} (left neighbour) has not connected to {addresses}", self.left));
             rank = Some(self.left);
         }
-        let tried = self.ways.iter().find(|way| !way.is_done() && way.has_tried());
-        if let Some(way) = tried {
+        // It may be only now that the left neighbour has left, at a timeout like this one.
+        let tried = |way: &&Way| self.connects() || way.has_tried();
+        if let Some(way) = self.ways.iter().find(|way| !way.is_done()).filter(tried) {
             let (trouble, number) = way.trouble();
             parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
-            rank = rank.or(Some(self.right));
+            // The last rank's left neighbour waits, over all the others, for the right one.
+            rank = Some(self.right);
             os_error = number;
         }
         let waited = self.config.connect_timeout.unwrap_or_default().as_millis();
@@ -118,9 +144,10 @@ impl Forming<'_> {
     }
 
     fn lanes(self) -> io::Result<Lanes> {
-        let right_address = self.ways.first().and_then(|way| Some(way.made.as_ref()?.address));
+        let first = self.ways.first().and_then(|way| way.made.as_ref().or(way.left.as_ref()));
+        let right_address = first.map(|first| first.address);
         let left = self.doors.into_iter().filter_map(|door| door.came).map(Connection::into_link);
-        let right = self.ways.into_iter().filter_map(|way| way.made).map(Connection::into_link);
+        let right = self.ways.into_iter().filter_map(|way| way.made.or(way.left)).map(Connection::into_link);
         Ok(Lanes {
             right: right.collect::<io::Result<_>>()?,
             left: left.collect::<io::Result<_>>()?,
@@ -199,6 +226,9 @@ struct Way {
     /// The last address that was tried in vain.
     failed: Option<(SocketAddr, io::Error)>,
     made: Option<Connection>,
+    /// One that was made and that the neighbour has ended in order. To the last rank the first one may have been in
+    /// the ring before it stands here, and may have left; what it sent to others is theirs all the same.
+    left: Option<Connection>,
 }
 
 impl Way {
@@ -211,6 +241,7 @@ impl Way {
             pause: FIRST_PAUSE,
             failed: None,
             made: None,
+            left: None,
         }
     }
 
@@ -221,6 +252,8 @@ impl Way {
     fn progress(&mut self, now: Instant) -> Result<()> {
         if let Some(ended) = self.made.take_if(|made| has_ended(made)) {
             self.fail(ended.address, io::Error::other("it ended the connection"), now);
+            let in_order = arrived(&ended).is_err_and(|end| end.kind() == io::ErrorKind::UnexpectedEof);
+            self.left = in_order.then_some(ended);
         }
         if self.is_done() {
             return Ok(());
@@ -229,7 +262,7 @@ impl Way {
         let addresses: Vec<_> = found.iter().copied().filter(SocketAddr::is_ipv4).collect();
         if let Some((connection, since)) = self.attempt.take() {
             match dial::connected(&connection) {
-                Ok(true) => self.made = Some(connection),
+                Ok(true) => (self.made, self.left) = (Some(connection), None),
                 Ok(false) if addresses.len() > 1 && now >= since + SILENT => {
                     self.fail(connection.address, io::ErrorKind::TimedOut.into(), now);
                 }
@@ -257,7 +290,7 @@ impl Way {
     }
 
     fn has_tried(&self) -> bool {
-        self.attempt.is_some() || self.failed.is_some() || self.lookup.error().is_some()
+        self.attempt.is_some() || self.failed.is_some()
     }
 
     /// What stands in the way, and the OS error.
@@ -268,7 +301,7 @@ impl Way {
             }
             (None, Some((attempt, _)), _) => (format!("{}: no answer", printed(&attempt.address)), 0),
             (None, None, Some(error)) => (format!("{}: {}", self.lookup.address(), os_words(error)), 0),
-            (None, None, None) => (format!("{}: no IPv4 address", self.lookup.address()), 0),
+            (None, None, None) => (format!("{}: no IPv4 address is known", self.lookup.address()), 0),
         }
     }
 
@@ -283,20 +316,48 @@ impl Way {
 
 /// Waits for the end of a connection. One whose peer sends already is not waited for: its ring stands.
 fn watch(connection: &Connection, entries: &mut Vec<PollEntry>) {
-    if arrived(connection).is_none() {
+    if arrived(connection).is_ok_and(|first| first.is_empty()) {
         entries.push(PollEntry::new(connection.descriptor(), Interest { read: true, write: false }));
     }
 }
 
 fn has_ended(connection: &Connection) -> bool {
-    arrived(connection) == Some(0)
+    arrived(connection).is_err()
 }
 
-/// Bytes that wait to be read, one at most; none are an end. None while nothing has come.
-fn arrived(connection: &Connection) -> Option<usize> {
-    match connection.socket.peek(&mut [MaybeUninit::uninit()]) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
-        Err(_) => Some(0),
+/// The first bytes that wait to be read, or how the connection has ended.
+fn arrived(connection: &Connection) -> io::Result<Vec<u8>> {
+    let mut first = vec![0; HELLO_MAGIC.len()];
+    let bytes = sys::peek(connection.descriptor(), Region::from_slice(&mut first))?;
+    first.truncate(bytes);
+    Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+    use crate::bootstrap::config::{Host, Wire};
+
+    #[test]
+    fn a_name_without_an_ipv4_address_is_what_the_last_rank_fails_at() {
+        let entry = |ip: IpAddr| vec![Address { host: Host::Ip(ip), port: 0 }];
+        let config = Config {
+            rank: 1,
+            entries: vec![entry(Ipv6Addr::LOCALHOST.into()), entry(Ipv4Addr::LOCALHOST.into())],
+            rendezvous: None,
+            job_id: Vec::new(),
+            secret: None,
+            connect_timeout: Some(Duration::ZERO),
+            timeout: None,
+            connections: 1,
+            wide: false,
+            wire: Wire::Mlx,
+        };
+        let error = form(&config).err().expect("no ring");
+        assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(0)));
+        let why = "rank 0 (right neighbour) could not be reached at [::1]:0: no IPv4 address is known";
+        assert!(error.text.ends_with(why), "{error}");
     }
 }

@@ -71,7 +71,7 @@ pub struct ring_config {
     /// TCP connections per neighbour and address, alike on all ranks; 0 is 1, at most 64.
     pub connections: u32,
     /// RING_WIRE_NATIVE, or RING_WIRE_MLX to be one of stock MLX's ranks: then the ranks know each other by a
-    /// hostfile of IPv4 addresses; rendezvous, secret, flags and more than one connection are
+    /// hostfile of IPv4 addresses or names; rendezvous, secret, flags and more than one connection are
     /// RING_STATUS_INVALID_CONFIG, and job_id is told to nobody.
     pub wire: ring_wire_t,
     /// RING_TRANSPORT_AUTO or RING_TRANSPORT_TCP.

@@ -86,7 +86,7 @@ pub enum ring_dtype {
 pub type ring_dtype_t = i32;
 
 /// A reduction. Integers wrap; floating-point max and min are IEEE 754-2019 maximum and minimum (a
-/// NaN on any rank gives NaN, -0 < +0); complex64 compares by real, then imaginary part.
+/// NaN on any rank gives NaN, -0 < +0), but for RING_WIRE_MLX; complex64 compares by real, then imaginary part.
 #[repr(i32)]
 pub enum ring_op {
     /// Sum; of bool: or.
@@ -118,9 +118,12 @@ pub enum ring_wire {
     /// What stock MLX processes speak (its ring backend, checked against MLX 0.32.4), byte for byte: elements and
     /// nothing else. It carries ring_all_reduce with RING_OP_SUM, RING_OP_MAX, RING_OP_MIN and RING_OP_MEAN,
     /// ring_all_gather, ring_barrier, and ring_send, ring_recv and ring_send_recv between neighbours, blocking
-    /// or not; every other call is RING_STATUS_UNSUPPORTED. Calls and messages run one after the other, in the order
-    /// in which they were made. A failure is known to this rank alone, and names the neighbour that it was seen
-    /// at. Calls that differ between ranks, strangers at the port and another job's ranks can't be found out.
+    /// or not; every other call is RING_STATUS_UNSUPPORTED, as is a ring_all_reduce of fewer elements than ranks
+    /// where one a rank takes more than 1024 bytes. Calls and messages run one after the other, in the order
+    /// in which they were made. Bits are MLX's: max and min keep or lose a NaN and a zero's sign by its place, and
+    /// what sums round to depends on the number of addresses, too. A failure is known to this rank alone, and names
+    /// the neighbour that it was seen at. Calls that differ between ranks, strangers at the port and another job's
+    /// ranks can't be found out.
     Mlx = 1,
 }
 

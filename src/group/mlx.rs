@@ -37,7 +37,8 @@ impl Group {
         if self.is_mlx() { Err(unsupported("it has no groups within a group")) } else { Ok(request) }
     }
 
-    /// A send, a receive, or both at a time, as a call that takes its turn among the collectives; with its number.
+    /// A send, a receive, or both at a time, as a call that takes its turn among the collectives; with the number of
+    /// the first of them.
     pub(super) fn message_call<'a>(
         &self,
         send: Option<Message<'a>>,
@@ -50,12 +51,9 @@ impl Group {
                 return Err(unsupported(&text));
             }
         }
-        let mut numbers = Vec::with_capacity(2);
-        for (message, sends) in [(&send, true), (&recv, false)] {
-            if let Some(message) = message {
-                numbers.push(self.way(message.peer, sends)?.turns.number());
-            }
-        }
+        let number = |message: &Message<'_>, sends| Ok(self.way(message.peer, sends)?.turns.number());
+        let sent = send.as_ref().map(|message| number(message, true)).transpose()?;
+        let received = recv.as_ref().map(|message| number(message, false)).transpose()?;
         let first = send.as_ref().or(recv.as_ref());
         let call = Call {
             dtype: first.map(|message| message.dtype),
@@ -65,7 +63,7 @@ impl Group {
             recv: recv.as_ref().map_or(Region::empty(), |message| message.buffer),
             ..Call::new(Kind::Message, first.map_or(0, |message| message.count))
         };
-        Ok((call, numbers.first().copied().unwrap_or(0)))
+        Ok((call, sent.or(received).unwrap_or(0)))
     }
 }
 

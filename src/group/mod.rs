@@ -31,12 +31,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::bootstrap::config::{Config, Wire};
-use crate::bootstrap::{self, Neighbour, Reach};
+use crate::bootstrap::{self, MlxLane, Neighbour, Reach};
 use crate::error::{Error, Result, Status};
 use crate::link::{Link, TcpLink, linger};
 use crate::log;
 use crate::sys::fork;
-use crate::watcher::{Health, Peers, Signals, Watcher};
+use crate::watcher::{Health, Peers, Side, Signals, Watcher};
 
 use calls::{Entered, Running};
 use collectives::Collectives;
@@ -88,7 +88,11 @@ impl Group {
             let mut peers = Peers { addresses: vec![None; size], ..peers };
             peers.addresses[(config.rank + 1) % size] = right_address;
             let mut links = Links::new(size);
-            links.lanes.extend(right.into_iter().chain(left).map(data_link));
+            for (side, lanes) in [(Side::Right, right), (Side::Left, left)] {
+                let rank = peers.rank_at(side);
+                let lane = |link| mlx_lane(link, rank, peers.neighbour(rank));
+                links.lanes.extend(lanes.into_iter().map(lane));
+            }
             log::line!(Info, "rank {} of {size}: connected in an MLX ring", config.rank);
             return Ok(Arc::new(Group::new(peers, links, signals, settings, None, counters)?));
         }
@@ -191,6 +195,7 @@ impl Group {
     /// ABORTED. A group that has failed stays as it is.
     pub fn abort(&self) {
         self.health.abort();
+        // On stock MLX's wire there is no watcher to close the links.
         self.leave();
     }
 
@@ -306,6 +311,11 @@ impl Links {
 fn data_link(link: TcpLink) -> Box<dyn Link> {
     link.suit_data();
     Box::new(link)
+}
+
+fn mlx_lane(link: TcpLink, rank: usize, neighbour: String) -> Box<dyn Link> {
+    link.suit_data();
+    Box::new(MlxLane::new(link, rank, neighbour))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

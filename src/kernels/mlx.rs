@@ -11,7 +11,7 @@ struct Larger;
 struct Smaller;
 
 /// `<` of C++: false beside a NaN and between zeros.
-pub(super) trait Less: Plain {
+trait Less: Plain {
     fn less(self, other: Self) -> bool;
 }
 
@@ -41,6 +41,13 @@ impl Less for f64 {
     #[inline(always)]
     fn less(self, other: f64) -> bool {
         self < other
+    }
+}
+
+impl Less for Complex {
+    #[inline(always)]
+    fn less(self, other: Complex) -> bool {
+        Complex::less(self, other)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Reductions: `own op received`, element by element, for every dtype and op.
 //!
 //! A step of a reduction is a small pure function (steps.rs, float16.rs, bfloat16.rs, and by hardware
-//! f16c.rs, fcvt.rs, bfloat16_avx512.rs; for the MLX wire mlx.rs); one loop (elementwise.rs) runs it over buffers of any
-//! alignment and is compiled once per instruction set. Where sums of 16-bit floats stay f32 until the end, the
-//! loop is wide.rs's.
+//! f16c.rs, fcvt.rs, bfloat16_avx512.rs; for the MLX wire mlx.rs); one loop (elementwise.rs) runs it over
+//! buffers of any alignment and is compiled once per instruction set. Where sums of 16-bit floats stay f32
+//! until the end, the loop is wide.rs's.
 //! Results are the same bits on every CPU, and nothing is fused or reordered.
 #![allow(unsafe_code)]
 

@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use super::elementwise::Plain;
-use super::mlx::Less;
 
 /// `own op received` for one T.
 pub(super) trait Step<T> {
@@ -146,15 +145,13 @@ pub(super) struct Complex {
 // SAFETY: two numbers of one size.
 unsafe impl Plain for Complex {}
 
-impl Less for Complex {
+impl Complex {
     /// MLX's order: by real part, then by imaginary part; -0 equals +0.
     #[inline(always)]
-    fn less(self, other: Complex) -> bool {
+    pub(super) fn less(self, other: Complex) -> bool {
         (self.re < other.re) | ((self.re == other.re) & (self.im < other.im))
     }
-}
 
-impl Complex {
     #[inline(always)]
     fn is_nan(self) -> bool {
         self.re.is_nan() | self.im.is_nan()

@@ -191,8 +191,11 @@ fn assert_input_kept(rank: &Rank, number: usize, setting: Setting) {
     assert!(setting.in_place || is_kept, "the input of rank {number} was written: {setting:?}");
 }
 
-/// `fill` makes the plan, in units of which an array has `setting.count`.
-fn check_all_reduce(setting: Setting, model: &Model, fill: impl Fn(&mut Plan, Place)) {
+/// Makes a rank's plan.
+type Fill<'a> = &'a dyn Fn(&mut Plan, Place);
+
+/// The plan is in units of which an array has `setting.count`.
+fn check_all_reduce(setting: Setting, model: &Model, fill: Fill<'_>) {
     let Setting { size, count, .. } = setting;
     let memory = |_| Memory { send: count, recv: count, inside: (Buffer::Send, 0) };
     let ranks = run(setting, memory, fill);
@@ -207,7 +210,7 @@ fn check_all_reduce(setting: Setting, model: &Model, fill: impl Fn(&mut Plan, Pl
     }
 }
 
-fn check_all_gather(setting: Setting, model: &Model, fill: impl Fn(&mut Plan, Place)) {
+fn check_all_gather(setting: Setting, model: &Model, fill: Fill<'_>) {
     let Setting { size, count, .. } = setting;
     let memory = |rank| Memory { send: count, recv: size * count, inside: (Buffer::Send, rank * count) };
     let ranks = run(setting, memory, fill);
@@ -299,8 +302,8 @@ impl Grid {
 fn check_coarsely(
     [size, lanes, unit]: [usize; 3],
     model: Model,
-    fill: impl Fn(&mut Plan, Place),
-    check: fn(Setting, &Model, &dyn Fn(&mut Plan, Place)),
+    fill: Fill<'_>,
+    check: fn(Setting, &Model, Fill<'_>),
 ) {
     let plan = |rank| {
         let mut plan = Plan::default();
@@ -331,7 +334,7 @@ fn all_reduces_are_mlxs() {
                     assert_eq!(model.is_some(), Plan::mlx_reduces(size, count, element_bytes));
                     let Some(model) = model else { continue };
                     for_links(size, lanes, count, |setting| {
-                        check_all_reduce(setting, &model, |plan, place| {
+                        check_all_reduce(setting, &model, &|plan, place| {
                             plan.mlx_all_reduce(place, count, element_bytes);
                         });
                     });
@@ -352,9 +355,7 @@ fn large_all_reduces_are_mlxs() {
                     for count in [next - size - 1, next - 1, next, next + 1, next + parts, next * 3 / 2 + 7] {
                         let model = Model::all_reduce(size, lanes, count, element_bytes).expect("a model");
                         let fill = |plan: &mut Plan, place| plan.mlx_all_reduce(place, count, element_bytes);
-                        check_coarsely([size, lanes, count], model, fill, |setting, model, fill| {
-                            check_all_reduce(setting, model, fill);
-                        });
+                        check_coarsely([size, lanes, count], model, &fill, check_all_reduce);
                     }
                 }
             }
@@ -396,7 +397,7 @@ fn all_gathers_are_mlxs() {
             for bytes in (0..=64).chain((65..200).step_by(7)) {
                 let model = Model::all_gather(size, lanes, bytes);
                 for_links(size, lanes, bytes, |setting| {
-                    check_all_gather(setting, &model, |plan, place| plan.mlx_all_gather(place, bytes));
+                    check_all_gather(setting, &model, &|plan, place| plan.mlx_all_gather(place, bytes));
                 });
             }
         }
@@ -413,9 +414,7 @@ fn large_all_gathers_are_mlxs() {
                 for bytes in [next - 1, next, next + 1, next + parts, next + 100_003, 5 * next + 4] {
                     let model = Model::all_gather(size, lanes, bytes);
                     let fill = |plan: &mut Plan, place| plan.mlx_all_gather(place, bytes);
-                    check_coarsely([size, lanes, bytes], model, fill, |setting, model, fill| {
-                        check_all_gather(setting, model, fill);
-                    });
+                    check_coarsely([size, lanes, bytes], model, &fill, check_all_gather);
                 }
             }
         }

@@ -177,7 +177,7 @@ pub struct Plan {
     pub folds: Vec<Fold>,
     /// Elements of scratch memory that the plan uses.
     pub scratch: usize,
-    /// So many of them, the first, are zeros at first.
+    /// So many of these, the first ones, are zeros when the call begins.
     pub blank: usize,
     /// Partial sums are wider than elements: they travel so, lie in [`Buffer::Sums`], and are rounded where
     /// their chain ends. To be set before the plan is made.

@@ -18,7 +18,7 @@ mod thread;
 mod ticks;
 mod wake;
 
-pub use socket::{Interest, PollEntry, control_congestion, keep_alive, poll, quiet, receive, send};
+pub use socket::{Interest, PollEntry, control_congestion, keep_alive, peek, poll, quiet, receive, send};
 pub use stop::Stop;
 pub use thread::{spawn, yield_core};
 pub use ticks::ticks;

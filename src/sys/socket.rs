@@ -37,11 +37,20 @@ pub fn send(socket: RawFd, pieces: &[Region<'_>]) -> io::Result<usize> {
 /// Reads what has arrived into `into`, without blocking; 0 if nothing has. The peer's end is
 /// `UnexpectedEof`.
 pub fn receive(socket: RawFd, into: Region<'_>) -> io::Result<usize> {
+    read(socket, into, libc::MSG_DONTWAIT)
+}
+
+/// The same, and leaves it to be read.
+pub fn peek(socket: RawFd, into: Region<'_>) -> io::Result<usize> {
+    read(socket, into, libc::MSG_DONTWAIT | libc::MSG_PEEK)
+}
+
+fn read(socket: RawFd, into: Region<'_>, flags: libc::c_int) -> io::Result<usize> {
     if into.is_empty() {
         return Ok(0);
     }
     // SAFETY: the region is writable for its length.
-    let got = syscall!(unsafe { libc::recv(socket, into.as_ptr().cast(), into.len(), libc::MSG_DONTWAIT) });
+    let got = syscall!(unsafe { libc::recv(socket, into.as_ptr().cast(), into.len(), flags) });
     match got {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
         other => not_now(other),

@@ -90,7 +90,7 @@ pub enum Cause {
 }
 
 impl Health {
-    /// `controls` are the links to the right and to the left; a group of one has none.
+    /// `controls` are the links to the right and to the left; a group of one has none, nor has one on stock MLX's wire.
     pub fn new(peers: Peers, controls: Vec<TcpLink>, signals: Signals) -> io::Result<Health> {
         let hears = !controls.is_empty();
         let mut links = [None, None];

@@ -7,8 +7,14 @@ pub const MAX_HELLO: usize = HELLO_FIXED + MAX_JOB_ID;
 /// A job id's length is one byte.
 pub const MAX_JOB_ID: usize = 255;
 
-pub(super) const HELLO_MAGIC: [u8; 8] = *b"\x93LIBRING";
+/// How every link begins, in both directions.
+pub const HELLO_MAGIC: [u8; 8] = *b"\x93LIBRING";
 const HELLO_FIXED: usize = 72;
+
+/// Whether the first bytes of a link are of this protocol, and not of another program's.
+pub fn begins_native(bytes: &[u8]) -> bool {
+    bytes.starts_with(&HELLO_MAGIC)
+}
 
 /// Byte orders of data.
 const LITTLE: u8 = 1;

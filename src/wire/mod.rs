@@ -74,7 +74,10 @@ pub use control::{
     EVERYBODY, Frame, MAX_FRAME, MAX_MESSAGES, Message, NotAFrame, Presence, Traffic, Unreached,
 };
 pub use gossip::{Member, child_id, group_id};
-pub use hello::{Answer, HAS_SECRET, Hello, IS_WIDE, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello};
+pub use hello::{
+    Answer, HAS_SECRET, HELLO_MAGIC, Hello, IS_WIDE, LinkKind, MAX_HELLO, MAX_JOB_ID, NotAHello,
+    begins_native,
+};
 pub use meeting::{MAX_ABSENT, MAX_PLACES, Meeting, Place};
 pub use opening::{Guarded, MAC, NONCE, Opening, PROOF};
 

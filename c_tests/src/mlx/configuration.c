@@ -51,8 +51,8 @@ static void alone(void) {
   group = NULL;
 }
 
-static const char *variables[] = {"RING_RANK", "RING_HOSTFILE", "RING_RENDEZVOUS", "RING_SIZE", "RING_JOB_ID", "RING_SECRET",
-                                  "RING_CONNECTIONS", "RING_WIRE"};
+static const char *variables[] = {"RING_RANK", "RING_HOSTFILE", "RING_RENDEZVOUS", "RING_SIZE", "RING_SECRET", "RING_CONNECTIONS",
+                                  "RING_WIRE"};
 
 static void unset(void) {
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) unsetenv(variables[i]);
@@ -76,7 +76,6 @@ static void environment(void) {
       {"RING_WIRE is \"\"", {"RING_RANK", "0", "RING_HOSTFILE", path, "RING_WIRE", ""}},
       {"RING_WIRE is \"MLX\"", {"RING_RANK", "0", "RING_HOSTFILE", path, "RING_WIRE", "MLX"}},
       {"RING_WIRE is \"1\"", {"RING_RANK", "0", "RING_HOSTFILE", path, "RING_WIRE", "1"}},
-      {"RING_JOB_ID", {"RING_RANK", "0", "RING_HOSTFILE", path, "RING_WIRE", "mlx", "RING_JOB_ID", "job"}},
       {"RING_SECRET", {"RING_RANK", "0", "RING_HOSTFILE", path, "RING_WIRE", "mlx", "RING_SECRET", "0123456789abcdef"}},
       {"RING_CONNECTIONS", {"RING_RANK", "0", "RING_HOSTFILE", path, "RING_WIRE", "mlx", "RING_CONNECTIONS", "2"}},
       {"RING_RENDEZVOUS", {"RING_RANK", "0", "RING_RENDEZVOUS", "127.0.0.1:5000", "RING_WIRE", "mlx", "RING_SIZE", "2"}},
