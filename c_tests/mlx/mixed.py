@@ -38,7 +38,9 @@ def write_pools(folder):
         return (int.from_bytes(bits, "little") & pattern(keep) | pattern(base)).to_bytes(POOL_BYTES, "little")
 
     put("bits", bits)
-    put("bool", masked(1, 1, 0))
+    bools = masked(1, 1, 0)
+    put("bool", bools)
+    put("truth", bools.translate(bytes((0, 0xA2)) + bytes(254)))  # the same for the library's callers
     for name, code, width, exponent, mantissa in (("f16", "H", 2, 5, 10), ("bf16", "H", 2, 8, 7), ("f32", "I", 4, 8, 23), ("f64", "Q", 8, 11, 52)):
         sign, infinity = 1 << 8 * width - 1, ((1 << exponent) - 1) << mantissa
         keep = sign | 7 << mantissa | (1 << mantissa) - 1  # eight magnitudes

@@ -99,6 +99,14 @@ impl<'a> Call<'a> {
     pub fn for_mlx(self) -> Call<'a> {
         let reducer = |dtype, op| Reducer::mlx(dtype, op).map(Reduction::Op);
         match (self.kind, self.dtype, self.op) {
+            // MLX reckons with the byte that comes, which for a bool of this library's callers may be any.
+            (Kind::AllReduce, Some(Dtype::Bool), Some(op)) => {
+                let reduction = reducer(Dtype::Bool, op);
+                if let Some(reduction) = &reduction {
+                    reduction.copy(self.recv, self.send);
+                }
+                Call { reduction, send: self.recv, ..self }
+            }
             (Kind::AllReduce, Some(dtype), Some(Op::Mean)) => {
                 Call { reduction: reducer(dtype, Op::Sum), ..self }
             }
