@@ -3,6 +3,7 @@
  * addresses. */
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "member.h"
 
@@ -215,9 +216,13 @@ static void deadline(ring_group_t *group) {
     /* Refusals come first or not; they don't hide that it has failed. */
     ring_status_t status = ring_broadcast(group, &byte, 1, RING_DTYPE_UINT8, 0);
     CHECK(status == RING_STATUS_TIMEOUT || status == RING_STATUS_UNSUPPORTED, "%s", ring_status_name(status));
+    usleep(1500000); /* nobody waits until it destroys its group */
   } else {
     /* Its connections are closed, and so on around the ring. A rank that sent something would have ended the wait. */
+    double start = seconds();
     EXPECT(RING_STATUS_PEER_LOST, ring_recv(group, &byte, 1, RING_DTYPE_UINT8, left));
+    CHECK(seconds() - start < 1.3, "%.3f s", seconds() - start);
+    if (rank == 1) usleep(1500000);
   }
 }
 
