@@ -225,3 +225,27 @@ fn a_neighbour_without_an_address_of_the_wire_is_named() {
         });
     }
 }
+
+/// Ranks give up at much the same time, and who did so first isn't the one who was missing.
+#[test]
+fn who_gave_up_is_not_who_was_missing() {
+    let timeout = Duration::from_millis(500);
+    let configs: Vec<_> =
+        mlx(3, 1).into_iter().map(|config| Config { connect_timeout: Some(timeout), ..config }).collect();
+    thread::scope(|threads| {
+        let first = threads.spawn(|| Group::create(&configs[0]).err().unwrap());
+        let last = visit(own_place(&configs[0], 0));
+        thread::sleep(timeout / 4);
+        drop(last);
+        let error = first.join().unwrap();
+        assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(1)), "{error}");
+    });
+    let first = TcpListener::bind(own_place(&configs[2], 0)).unwrap();
+    thread::scope(|threads| {
+        let last = threads.spawn(|| Group::create(&configs[2]).err().unwrap());
+        drop(first.accept().unwrap());
+        drop(first);
+        let error = last.join().unwrap();
+        assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(1)), "{error}");
+    });
+}

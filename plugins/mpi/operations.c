@@ -18,6 +18,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct operation created[MAX_CREATED];
 static int created_count;
 
+/* A trial of a function takes a while, and a child that is forked meanwhile has no thread to end it. */
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
 struct operation *known_operation(MPI_Op op) {
   for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
     if (op == named[i]) return named[i];
@@ -87,6 +92,8 @@ static int fail(int code, const char *why) {
 int MPI_Op_create(MPI_User_function *function, int commute, MPI_Op *out) {
   if (!function || !out) return fail(MPI_ERR_ARG, "no function, or no place for the operation, is given");
   if (!commute) return fail(MPI_ERR_OP, "a ring adds in an order of its own, and the operation is said not to commute");
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watch_forks);
   pthread_mutex_lock(&lock);
   bool fits = created_count < MAX_CREATED;
   if (fits) {

@@ -134,8 +134,9 @@ impl Forming<'_> {
         if let Some(way) = self.ways.iter().find(|way| !way.is_done()).filter(tried) {
             let (trouble, number) = way.trouble();
             parts.push(format!("rank {} (right neighbour) could not be reached at {trouble}", self.right));
-            // The last rank's left neighbour waits, over all the others, for the right one.
-            rank = Some(self.right);
+            // The last rank's left neighbour waits, over all the others, for the right one. One that was there, and has
+            // given up, waited for somebody else.
+            rank = rank.filter(|_| way.left.is_some()).or(Some(self.right));
             os_error = number;
         }
         let waited = self.config.connect_timeout.unwrap_or_default().as_millis();

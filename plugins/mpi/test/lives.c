@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,51 @@ static void forks(int rank, int size) {
   CHECK(sum_of_ones() == size);
 }
 
+static int started[2];
+
+/* Tells that a trial of it is under way, and gives the fork time to fall into it. */
+static void slow_sum(void *in, void *inout, int *length, MPI_Datatype *type) {
+  static bool told;
+  const float *from = in;
+  float *to = inout;
+  (void)type;
+  if (!told) {
+    told = true;
+    CHECK(write(started[1], "", 1) == 1);
+    usleep(100000);
+  }
+  for (int i = 0; i < 2 * *length; i++) to[i] += from[i];
+}
+
+static void *sums(void *op) {
+  float one[2] = {1, 2}, sum[2];
+  CHECK(mpi.all_reduce(one, sum, 1, mpi.types[COMPLEX], op, mpi.world) == 0);
+  return NULL;
+}
+
+/* Another thread's operation is being looked at as the process forks. */
+static void forks_in_a_trial(int rank, int size) {
+  char byte;
+  int status = -1;
+  MPI_Op op;
+  pthread_t thread;
+  (void)rank;
+  CHECK(mpi.init(NULL, NULL) == 0 && pipe(started) == 0 && mpi.op_create(slow_sum, 1, &op) == 0);
+  CHECK(pthread_create(&thread, NULL, sums, op) == 0);
+  CHECK(read(started[0], &byte, 1) == 1);
+  pid_t child = fork();
+  if (child == 0) {
+    float one[2] = {1, 2}, sum[2];
+    alarm(10);
+    catch_errors();
+    CHECK(mpi.all_reduce(one, sum, 1, mpi.types[COMPLEX], op, mpi.world) != 0 && isnan(sum[0]));
+    caught_errors(1);
+    _exit(0);
+  }
+  CHECK_SAYING(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", (unsigned)status);
+  CHECK(pthread_join(thread, NULL) == 0 && sum_of_ones() == size && mpi.finalize() == 0);
+}
+
 /* An aborted call returns within 100 ms, and a failed group doesn't linger. */
 static const double ENDED_S = 2;
 
@@ -117,5 +163,6 @@ void test_lives(int size) {
   without_launcher();
   run_processes(size, again, -1);
   run_processes(size, forks, -1);
+  run_processes(size, forks_in_a_trial, -1);
   if (size > 1) run_processes(size, ends_in_a_call, -1);
 }
