@@ -14,6 +14,8 @@ foreach(size 2 3 4 5)
   ring_test(mlx_refusals_n${size} mlx_refusals 60 ${size})
 endforeach()
 ring_test(mlx_refusals_many mlx_refusals 60 many)
+add_test(NAME valgrind_mlx COMMAND sh "${CMAKE_CURRENT_SOURCE_DIR}/valgrind.sh" $<TARGET_FILE:mlx_refusals> 3)
+set_tests_properties(valgrind_mlx PROPERTIES TIMEOUT 300 LABELS valgrind SKIP_RETURN_CODE 77)
 
 # Their times are promises.
 mlx_program(faults)

@@ -198,7 +198,7 @@ struct aborter {
 
 static void *abort_later(void *data) {
   struct aborter *aborter = data;
-  usleep(100000);
+  usleep(30000);
   aborter->run->when = seconds();
   if (aborter->destroys) ring_group_destroy(aborter->group);
   else OK(ring_group_abort(aborter->group));
@@ -231,7 +231,7 @@ static void aborting(int rank, int size, const char *hosts, void *data) {
     return;
   }
   if (rank != run->victim) {
-    if (rank == right_of(run->victim, size)) usleep(300000); /* without it nobody gets further */
+    if (rank == right_of(run->victim, size)) usleep(100000); /* without it nobody gets further */
     work_on(run, group, witness, memory);
     free(memory);
     return;
@@ -257,7 +257,7 @@ static void abort_one(int size, int victim, enum work work, int destroys) {
   char *hosts = make_hosts(size, 1 + victim % 2);
   run_ranks(size, hosts, aborting, run, 20, 0);
   free(hosts);
-  /* The latest began to look 0.2 s after it. */
+  /* The latest began to look 0.1 s after the ring stood. */
   expect_neighbours(run, size, RING_STATUS_PEER_LOST, RING_STATUS_PEER_LOST, 0, run->when + 0.2 + HEARS_S);
 }
 
@@ -283,7 +283,7 @@ static void leaving(int rank, int size, const char *hosts, void *data) {
     if (rank == (from_left ? left : right)) {
       int32_t *values = malloc(counts[3] * 4);
       for (int i = 0; i < 4; i++) {
-        usleep(200000);
+        usleep(100000);
         memset(values, 0xaa, counts[3] * 4);
         OK(ring_recv(group, values, counts[i], RING_DTYPE_INT32, run->victim));
         for (size_t e = 0; e < counts[i]; e++) CHECK(values[e] == (int32_t)e * 3, "element %zu of %zu: %d", e, counts[i], values[e]);
