@@ -33,7 +33,7 @@ static int code_of(ring_status_t status) {
 }
 
 /* A loop that goes on in spite of its failures doesn't fill a disk: a communicator's first failure is
- * written, and its first refusal. */
+ * written, and its first refusal. Without a communicator, which no MLX program is, each is. */
 static bool is_news(struct communicator *comm) {
   if (!comm) return true;
   ring_failure_t failure = {.struct_size = sizeof failure};

@@ -17,7 +17,6 @@ mod last_word;
 mod launchers;
 mod listen;
 pub mod mlx;
-mod mlx_lane;
 mod reach;
 mod rendezvous;
 mod resolve;
@@ -31,7 +30,6 @@ pub use claims::LinkName;
 pub use door::Door;
 pub use far_dial::Deadline;
 pub use forming::form;
-pub use mlx_lane::MlxLane;
 pub use reach::Reach;
 
 use std::io;

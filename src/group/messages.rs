@@ -181,8 +181,8 @@ impl Group {
         if send.is_none() && recv.is_none() {
             return Ok(());
         }
-        let (call, number) = self.message_call(send, recv)?;
-        let ticket = self.collectives.turns.take_for(number);
+        let call = self.message_call(send, recv)?;
+        let ticket = self.collectives.turns.take_for(|| self.message_number(&call));
         let collective =
             self.check_health().and_then(|()| Collective::begin(self, call, &ticket, self.timeout()));
         let result = collective.and_then(Collective::run);

@@ -37,33 +37,37 @@ impl Group {
         if self.is_mlx() { Err(unsupported("it has no groups within a group")) } else { Ok(request) }
     }
 
-    /// A send, a receive, or both at a time, as a call that takes its turn among the collectives; with the number of
-    /// the first of them.
+    /// A send, a receive, or both at a time, as a call that takes its turn among the collectives.
     pub(super) fn message_call<'a>(
         &self,
         send: Option<Message<'a>>,
         recv: Option<Message<'a>>,
-    ) -> Result<(Call<'a>, u64)> {
-        for message in send.iter().chain(&recv) {
+    ) -> Result<Call<'a>> {
+        for (message, way) in
+            send.iter().map(|send| (send, "to")).chain(recv.iter().map(|recv| (recv, "from")))
+        {
             let steps = (message.peer + self.size() - self.rank()) % self.size();
             if steps != 1 && steps != self.size() - 1 {
-                let text = format!("rank {} is no neighbour of rank {}", message.peer, self.rank());
+                let text = format!("a message {way} rank {}, which is no neighbour", message.peer);
                 return Err(unsupported(&text));
             }
         }
-        let number = |message: &Message<'_>, sends| Ok(self.way(message.peer, sends)?.turns.number());
-        let sent = send.as_ref().map(|message| number(message, true)).transpose()?;
-        let received = recv.as_ref().map(|message| number(message, false)).transpose()?;
         let first = send.as_ref().or(recv.as_ref());
-        let call = Call {
+        Ok(Call {
             dtype: first.map(|message| message.dtype),
             to: send.as_ref().map(|message| message.peer),
             from: recv.as_ref().map(|message| message.peer),
             send: send.as_ref().map_or(Region::empty(), |message| message.buffer),
             recv: recv.as_ref().map_or(Region::empty(), |message| message.buffer),
             ..Call::new(Kind::Message, first.map_or(0, |message| message.count))
-        };
-        Ok((call, sent.or(received).unwrap_or(0)))
+        })
+    }
+
+    /// The number of a message in its pair; of two at a time, that of the send. To be taken with the place.
+    pub(super) fn message_number(&self, call: &Call<'_>) -> u64 {
+        let number = |peer: Option<usize>, sends| Some(self.way(peer?, sends).ok()?.turns.number());
+        let (sent, received) = (number(call.to, true), number(call.from, false));
+        sent.or(received).unwrap_or(0)
     }
 }
 

@@ -31,7 +31,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::bootstrap::config::{Config, Wire};
-use crate::bootstrap::{self, MlxLane, Neighbour, Reach};
+use crate::bootstrap::mlx::MlxLane;
+use crate::bootstrap::{self, Neighbour, Reach};
 use crate::error::{Error, Result, Status};
 use crate::link::{Link, TcpLink, linger};
 use crate::log;

@@ -59,7 +59,7 @@ impl Group {
         if self.size() == 1 {
             return Ok(self.at_once(&call));
         }
-        self.submit(&self.collectives.turns, None, Work::Collective(call))
+        self.submit(&self.collectives.turns, Work::Collective(call))
     }
 
     /// Starts a message.
@@ -67,11 +67,11 @@ impl Group {
         let _entered = self.enter()?;
         if self.is_mlx() {
             let (send, recv) = if sends { (Some(message), None) } else { (None, Some(message)) };
-            let (call, number) = self.message_call(send, recv)?;
-            return self.submit(&self.collectives.turns, Some(number), Work::Collective(call));
+            let call = self.message_call(send, recv)?;
+            return self.submit(&self.collectives.turns, Work::Collective(call));
         }
         let turns = &self.way(message.peer, sends)?.turns;
-        self.submit(turns, None, Work::Message { message, sends, is_request: true })
+        self.submit(turns, Work::Message { message, sends, is_request: true })
     }
 
     /// A group of one needs no thread.
@@ -84,20 +84,19 @@ impl Group {
         request
     }
 
-    /// Queues a call, which may have its number already.
-    fn submit(
-        self: &Arc<Group>,
-        turns: &Arc<Turns>,
-        number: Option<u64>,
-        work: Work<'static>,
-    ) -> Result<Arc<Request>> {
+    fn submit(self: &Arc<Group>, turns: &Arc<Turns>, work: Work<'static>) -> Result<Arc<Request>> {
         let inbox = self.requests.inbox();
         let inbox = inbox.map_err(|error| self.host_refused("starting a thread", &error))?;
         let entered = Some(self.running.enter()?);
         let (request, reply) = Request::new(Arc::downgrade(self), self.generation);
         // Within the lock, so that calls come to the thread in the order of their numbers.
         let mut state = lock(&inbox.state);
-        let ticket = number.map_or_else(|| turns.ticket(), |number| turns.ticket_for(number));
+        let ticket = match &work {
+            Work::Collective(call) if call.kind == Kind::Message => {
+                turns.ticket_for(|| self.message_number(call))
+            }
+            _ => turns.ticket(),
+        };
         state.calls.push(Pending { work, ticket, timeout: self.timeout(), reply, entered });
         state.group.get_or_insert_with(|| self.clone());
         if std::mem::take(&mut state.asleep) {

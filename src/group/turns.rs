@@ -63,19 +63,26 @@ impl Turns {
         self.next(&mut self.state(), None)
     }
 
-    /// Takes the next place for a call that has its number already.
-    pub fn ticket_for(self: &Arc<Turns>, number: u64) -> Ticket {
-        self.next(&mut self.state(), Some(number))
+    /// Takes the next place for a call that has its number from elsewhere.
+    pub fn ticket_for(self: &Arc<Turns>, number: impl FnOnce() -> u64) -> Ticket {
+        let mut state = self.state();
+        let number = number();
+        self.next(&mut state, Some(number))
     }
 
     /// Takes the next number and waits for its turn.
     pub fn take(self: &Arc<Turns>) -> Ticket {
-        self.wait(None)
+        let mut state = self.state();
+        let ticket = self.next(&mut state, None);
+        self.wait(state, ticket)
     }
 
-    /// The same for a call that has its number already.
-    pub fn take_for(self: &Arc<Turns>, number: u64) -> Ticket {
-        self.wait(Some(number))
+    /// The same for a call that has its number from elsewhere.
+    pub fn take_for(self: &Arc<Turns>, number: impl FnOnce() -> u64) -> Ticket {
+        let mut state = self.state();
+        let number = number();
+        let ticket = self.next(&mut state, Some(number));
+        self.wait(state, ticket)
     }
 
     fn next(self: &Arc<Turns>, state: &mut State, number: Option<u64>) -> Ticket {
@@ -87,9 +94,7 @@ impl Turns {
         Ticket { turns: self.clone(), place: state.issued, number, refused: state.refused }
     }
 
-    fn wait(self: &Arc<Turns>, number: Option<u64>) -> Ticket {
-        let mut state = self.state();
-        let mut ticket = self.next(&mut state, number);
+    fn wait(&self, mut state: MutexGuard<'_, State>, mut ticket: Ticket) -> Ticket {
         while state.ended + 1 != ticket.place {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn a_call_with_a_number_of_its_own_takes_a_place_alone() {
         let turns = Arc::<Turns>::default();
-        let (first, mut message, mut third) = (turns.ticket(), turns.ticket_for(7), turns.ticket());
+        let (first, mut message, mut third) = (turns.ticket(), turns.ticket_for(|| 7), turns.ticket());
         assert_eq!([first.number, message.number, third.number], [1, 7, 2]);
         drop(first);
         assert!(message.is_next() && !third.is_next());
