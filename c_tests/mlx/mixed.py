@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -296,6 +297,7 @@ def main():
     parser.add_argument("--rings", nargs="*", help="n:k:SPEC,SPEC")
     parser.add_argument("--all", action="store_true", help="every ring and every line: ten times as long")
     parser.add_argument("--verbose", action="store_true")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the ranks and their files go, too
     folder = tempfile.mkdtemp()
     try:
         Job(parser.parse_args(), folder).run()

@@ -215,6 +215,7 @@ def main():
     parser.add_argument("programs")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the ranks and their files go, too
     folder = tempfile.mkdtemp()
     try:
         {"starts": starts, "faults": faults}[options.part](options, folder)
