@@ -1,5 +1,6 @@
 //! How a fault of a call is put into words, and who is to blame.
 
+use std::thread;
 use std::time::Duration;
 
 use super::Group;
@@ -7,6 +8,10 @@ use crate::engine::Fault;
 use crate::error::{Error, Status, os_words};
 use crate::watcher::{Cause, Verdict};
 use crate::wire::{CallHeader, Message, Refused};
+
+/// Ranks that came to a call together, and wait for one that has stopped, get to their deadlines within this time:
+/// what its host still took was progress to some.
+const OTHERS_GIVE_UP: Duration = Duration::from_millis(250);
 
 /// A call that runs: what its links and its deadline mean.
 pub struct Running<'a> {
@@ -37,7 +42,8 @@ impl Group {
             Fault::Stalled { sending, receiving } => match self.health.settled() {
                 Some(first) => return first,
                 None if self.health.stop.is_raised() => return self.destroyed(call),
-                None => self.stalled(&sending, &receiving, call),
+                None if !self.health.hears() => return self.stalled_alone(&sending, &receiving, call),
+                None => self.stalled(call),
             },
             Fault::Differs { link, ours, theirs } => {
                 let text = difference(peers.rank, &ours, (call.rank)(link), &theirs);
@@ -90,22 +96,20 @@ impl Group {
         error.at_rank(self.rank())
     }
 
-    fn stalled(&self, sending: &[usize], receiving: &[usize], call: &Running<'_>) -> Error {
+    fn stalled(&self, call: &Running<'_>) -> Error {
         let Verdict { differs, rank, text } = match &call.message {
-            None if !self.health.hears() => self.waited_for(sending, receiving, call),
             Some(message) => self.health.judge_message(message),
             None => self.health.judge_collective(&call.header),
         };
         if differs {
             return Error { sequence: call.header.sequence, ..Error::new(Status::Mismatch, text) };
         }
-        let waited = call.timeout.unwrap_or_default().as_millis();
-        let text = format!("no progress for {waited} ms: {text}");
-        Error { rank, ..told(Status::Timeout, &call.header, &text) }
+        no_progress(rank, &text, call)
     }
 
-    /// Who holds a call up where nobody can be asked: the neighbour that its links wait for, if it is one.
-    fn waited_for(&self, sending: &[usize], receiving: &[usize], call: &Running<'_>) -> Verdict {
+    /// Nothing moves, and nobody can be asked: named is the neighbour that the links wait for, if it is one. The others'
+    /// deadlines come about now, too, and are to be found out by themselves: links are kept a little longer.
+    fn stalled_alone(&self, sending: &[usize], receiving: &[usize], call: &Running<'_>) -> Error {
         let (mut parts, mut ranks) = (Vec::new(), Vec::new());
         for (links, what) in [(receiving, "receive from"), (sending, "send to")] {
             let mut waited: Vec<_> = links.iter().map(|link| (call.rank)(*link)).collect();
@@ -118,8 +122,16 @@ impl Group {
         ranks.sort_unstable();
         ranks.dedup();
         let rank = ranks.first().copied().filter(|_| ranks.len() == 1);
-        Verdict { differs: false, rank, text: parts.join("; ") }
+        let first = self.health.fail(no_progress(rank, &parts.join("; "), call));
+        thread::sleep(OTHERS_GIVE_UP);
+        first
     }
+}
+
+fn no_progress(rank: Option<usize>, why: &str, call: &Running<'_>) -> Error {
+    let waited = call.timeout.unwrap_or_default().as_millis();
+    let text = format!("no progress for {waited} ms: {why}");
+    Error { rank, ..told(Status::Timeout, &call.header, &text) }
 }
 
 /// A message whose link could not be made, in words that are the receiver's as well.
