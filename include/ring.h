@@ -1084,8 +1084,8 @@ ring_status_t ring_all_gather(ring_group_t *group,
  * all others. Blocks until this rank has the array and has handed it on; the root may return before the
  * last rank has called. After a failure the contents of buf are unspecified, but on the root.
  *
- * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also where
- * root isn't a rank of the group. A call that differs from another rank's is RING_STATUS_MISMATCH at the
+ * The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone);
+ * RING_STATUS_INVALID_ARGUMENT also where root isn't a rank of the group. A call that differs from another rank's is RING_STATUS_MISMATCH at the
  * latest in this rank's next collective.
  */
 RING_NODISCARD
@@ -1151,7 +1151,7 @@ ring_status_t ring_scatter(ring_group_t *group,
  * size * count elements, count is alike on all ranks, and the own block is copied. There is no form in
  * place, and no overlap is allowed. Blocks until this rank has its blocks and its own have left.
  *
- * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
+ * The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone).
  */
 RING_NODISCARD
 ring_status_t ring_all_to_all(ring_group_t *group,
@@ -1163,7 +1163,7 @@ ring_status_t ring_all_to_all(ring_group_t *group,
 /**
  * Blocks until every rank of the group has called it.
  *
- * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
+ * The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone).
  */
 RING_NODISCARD ring_status_t ring_barrier(ring_group_t *group);
 
@@ -1284,8 +1284,8 @@ ring_status_t ring_send_recv(ring_group_t *group,
  * As ring_all_reduce, of count elements of element_bytes bytes each, reduced by fn with user_data. In a
  * group of one fn isn't called.
  *
- * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also where
- * element_bytes is 0 or fn NULL. A mismatch comes as in ring_broadcast.
+ * The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone);
+ * RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL. A mismatch comes as in ring_broadcast.
  */
 RING_NODISCARD
 ring_status_t ring_all_reduce_custom(ring_group_t *group,
@@ -1300,8 +1300,8 @@ ring_status_t ring_all_reduce_custom(ring_group_t *group,
  * As ring_reduce_scatter_v, of elements of element_bytes bytes each, reduced by fn with user_data. In a
  * group of one fn isn't called.
  *
- * The statuses of ring_reduce_scatter_v but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also
- * where element_bytes is 0 or fn NULL.
+ * The statuses of ring_reduce_scatter_v (RING_STATUS_UNSUPPORTED on the MLX wire alone);
+ * RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL.
  */
 RING_NODISCARD
 ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,

@@ -241,7 +241,7 @@ impl Dial {
             Ok(Heard::NotAPeer) => {
                 return Err(self.failed(
                     address,
-                    "does not speak this library's protocol (the stock MLX ring, or another program)",
+                    "does not speak this library's protocol (the stock MLX ring, for which wire must be mlx, or another program)",
                 ));
             }
             Ok(Heard::Unproved(why)) => return Err(self.unproved(address, why)),

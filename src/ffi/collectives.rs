@@ -100,8 +100,8 @@ pub unsafe extern "C" fn ring_all_gather(
 /// all others. Blocks until this rank has the array and has handed it on; the root may return before the
 /// last rank has called. After a failure the contents of buf are unspecified, but on the root.
 ///
-/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also where
-/// root isn't a rank of the group. A call that differs from another rank's is RING_STATUS_MISMATCH at the
+/// The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone);
+/// RING_STATUS_INVALID_ARGUMENT also where root isn't a rank of the group. A call that differs from another rank's is RING_STATUS_MISMATCH at the
 /// latest in this rank's next collective.
 #[unsafe(no_mangle)]
 #[must_use]
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn ring_scatter(
 /// size * count elements, count is alike on all ranks, and the own block is copied. There is no form in
 /// place, and no overlap is allowed. Blocks until this rank has its blocks and its own have left.
 ///
-/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
+/// The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone).
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_all_to_all(
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn ring_all_to_all(
 
 /// Blocks until every rank of the group has called it.
 ///
-/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
+/// The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone).
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_barrier(group: *mut ring_group_t) -> ring_status_t {

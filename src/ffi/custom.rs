@@ -31,8 +31,8 @@ fn function(function: ring_reduce_fn, user_data: *mut c_void) -> Option<Function
 /// As ring_all_reduce, of count elements of element_bytes bytes each, reduced by fn with user_data. In a
 /// group of one fn isn't called.
 ///
-/// The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also where
-/// element_bytes is 0 or fn NULL. A mismatch comes as in ring_broadcast.
+/// The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone);
+/// RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL. A mismatch comes as in ring_broadcast.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_all_reduce_custom(
@@ -52,8 +52,8 @@ pub unsafe extern "C" fn ring_all_reduce_custom(
 /// As ring_reduce_scatter_v, of elements of element_bytes bytes each, reduced by fn with user_data. In a
 /// group of one fn isn't called.
 ///
-/// The statuses of ring_reduce_scatter_v but RING_STATUS_UNSUPPORTED; RING_STATUS_INVALID_ARGUMENT also
-/// where element_bytes is 0 or fn NULL.
+/// The statuses of ring_reduce_scatter_v (RING_STATUS_UNSUPPORTED on the MLX wire alone);
+/// RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_reduce_scatter_v_custom(
