@@ -1,4 +1,5 @@
 """Sizes and times as the benchmarks' options and tables write them."""
+import statistics
 
 UNITS = (("G", 30), ("M", 20), ("K", 10))
 
@@ -18,3 +19,13 @@ def size_name(size):
 
 def time_name(us):
     return f"{us / 1e3:.3g} ms" if us >= 1e3 else f"{us:.3g} us"
+
+
+def time_cell(times):
+    """The median of the rounds and the best."""
+    return f"{time_name(statistics.median(times))} ({time_name(min(times))})" if times else "-"
+
+
+def ratio_cell(ratios, form):
+    """The median of the rounds' own ratios, and their range."""
+    return f"{statistics.median(ratios):{form}} ({min(ratios):{form}} to {max(ratios):{form}})" if ratios else "-"

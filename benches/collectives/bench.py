@@ -8,7 +8,6 @@ each other, of as many as take 0.2 s. Where there is a form out of place it is t
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 
@@ -17,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), f"{os.path.dirname(HERE)}/peers"]
 import machine  # noqa: E402
 import peers  # noqa: E402
-from units import parse_size, size_name, time_name  # noqa: E402
+from units import parse_size, ratio_cell, size_name, time_cell  # noqa: E402
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter", "all_to_all",
                "all_gather_v", "reduce_scatter_v", "all_to_all_v", "all_reduce_custom", "reduce_scatter_v_custom", "send_recv",
@@ -93,17 +92,6 @@ def measure(options):
     return list(contenders), cells
 
 
-def cell(times):
-    """The median of the rounds and the best."""
-    return f"{time_name(statistics.median(times.values()))} ({time_name(min(times.values()))})" if times else "-"
-
-
-def ratio(times, base):
-    """The median of the rounds' own ratios, and their range."""
-    ratios = [times[number] / base[number] for number in times if number in base]
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
-
-
 def table(contenders, cells):
     base = contenders[-1]
     others = contenders[:-1] or contenders
@@ -111,8 +99,10 @@ def table(contenders, cells):
     text = "| " + " | ".join(header) + " |\n" + "|" + " --- |" * len(header) + "\n"
     for (n, collective, size), times in sorted(cells.items(), key=lambda item: (item[0][0], COLLECTIVES.index(item[0][1]))):
         row = [str(n), collective, "" if collective in WITHOUT_SIZE else size_name(size)]
-        row += [cell(times.get(name)) for name in contenders]
-        row += [ratio(times.get(name, {}), times.get(base, {})) for name in others]
+        row += [time_cell(list(times.get(name, {}).values())) for name in contenders]
+        of_base = times.get(base, {})
+        for name in others:
+            row.append(ratio_cell([us / of_base[number] for number, us in times.get(name, {}).items() if number in of_base], ".2f"))
         text += "| " + " | ".join(row) + " |\n"
     return text
 

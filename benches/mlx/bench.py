@@ -4,7 +4,6 @@ prints a table; bench.sh sees to both."""
 import argparse
 import json
 import os
-import statistics
 import sys
 
 sys.dont_write_bytecode = True
@@ -13,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.dirname(HERE), f"{ROOT}/tests/mlx"]
 import machine  # noqa: E402
 import ranks  # noqa: E402
-from units import parse_size, size_name, time_name  # noqa: E402
+from units import parse_size, ratio_cell, size_name, time_cell  # noqa: E402
 
 DTYPES = ("float32", "float16", "bfloat16")
 BACKENDS = {"MLX ring": "ring", "libring": "mpi"}
@@ -50,18 +49,6 @@ def measure_all(options, cells):
                         cell[name].append(found[name].get(size))
 
 
-def time_cell(times):
-    """The median of the rounds and the best."""
-    times = [us for us in times if us is not None]
-    return f"{time_name(statistics.median(times))} ({time_name(min(times))})" if times else "-"
-
-
-def ratio_cell(ours, theirs):
-    """The median of the rounds' own ratios, and their range."""
-    ratios = [a / b for a, b in zip(ours, theirs) if a is not None and b is not None]
-    return f"{statistics.median(ratios):.2g} ({min(ratios):.2g} to {max(ratios):.2g})" if ratios else "-"
-
-
 def order(key):
     n, dtype, size = key.split()
     return int(n), DTYPES.index(dtype), int(size)
@@ -72,7 +59,10 @@ def table(cells):
     for key in sorted(cells, key=order):
         n, dtype, size = key.split()
         theirs, ours = (cells[key][name] for name in BACKENDS)
-        text += f"| {n} | {dtype} | {size_name(int(size))} | {time_cell(theirs)} | {time_cell(ours)} | {ratio_cell(ours, theirs)} |\n"
+        pairs = zip(ours, theirs)
+        ratios = [a / b for a, b in pairs if a is not None and b is not None]
+        theirs, ours = ([us for us in times if us is not None] for times in (theirs, ours))
+        text += f"| {n} | {dtype} | {size_name(int(size))} | {time_cell(theirs)} | {time_cell(ours)} | {ratio_cell(ratios, '.2g')} |\n"
     return text
 
 

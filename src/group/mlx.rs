@@ -99,7 +99,7 @@ fn obstacle(call: &Call<'_>, size: usize) -> Option<String> {
 }
 
 impl<'a> Call<'a> {
-    /// As it is carried out on MLX's wire.
+    /// As it is carried out on MLX's wire. Bools are made 0 or 1 in the output, from where they are then sent.
     pub fn for_mlx(self) -> Call<'a> {
         let reducer = |dtype, op| Reducer::mlx(dtype, op).map(Reduction::Op);
         match (self.kind, self.dtype, self.op) {
