@@ -2,6 +2,7 @@
 #ifndef TESTS_HPP
 #define TESTS_HPP
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -42,8 +43,11 @@ inline long number(int rank, std::size_t i, int which = 0) {
 template <class T>
 class array {
  public:
-  explicit array(std::size_t count) : size_(count), memory_(new T[count + 2]()) {
-    memory_[0] = memory_[count + 1] = whole<T>(99);
+  explicit array(std::size_t count) : size_(count) {
+    CHECK(count < std::size_t(1) << 24);
+    memory_.reset(new T[count + 2]);
+    std::fill_n(memory_.get(), count + 2, whole<T>(99));
+    std::fill_n(memory_.get() + 1, count, T{});
   }
   array(int rank, std::size_t count, int which = 0) : array(count) {
     for (std::size_t i = 0; i < count; i++) memory_[i + 1] = whole<T>(number(rank, i, which));

@@ -164,7 +164,8 @@ void empty_handles() {
   CHECK(handle && !one && one.rank() == -1);
   ring::group again(handle);
   CHECK(again.size() == 1 && again.native_handle() == handle);
-  again = std::move(again);
+  auto &same = again;
+  again = std::move(same);
   ring::group moved(std::move(again));
   CHECK(!again && moved.rank() == 0);  // NOLINT: what a moved one is, is promised
 }
