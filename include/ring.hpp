@@ -719,7 +719,7 @@ struct config {
   std::chrono::milliseconds stall_warning{0};    /**< A call that waits longer is logged; 0 is never. */
 
   /** The same in C. It points into this one, and is good as long as this one stays as it is. */
-  [[nodiscard]] ring_config_t native() const noexcept {
+  [[nodiscard]] ring_config_t native() const & noexcept {
     const auto text = [](const std::optional<std::string> &it) { return it ? it->c_str() : nullptr; };
     ring_config_t c;
     ring_config_init(&c, sizeof c);
@@ -741,6 +741,8 @@ struct config {
     c.stall_warning_ms = detail::to_ms(stall_warning, 1);
     return c;
   }
+  /** Of one that is about to end there is none. */
+  ring_config_t native() const && = delete;
 };
 
 /** What a group has counted; see ring_stats. */
@@ -1273,8 +1275,9 @@ inline void set_log(log_function function, log_level most = log_level::info, rep
 
 }  // namespace ring
 
-/** A ring::status is a std::error_code. */
+/** @cond */
 template <>
 struct std::is_error_code_enum<ring::status> : std::true_type {};
+/** @endcond */
 
 #endif  // RING_HPP

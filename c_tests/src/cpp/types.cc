@@ -92,19 +92,19 @@ void names() {
 }
 
 void configurations() {
-  ring_config_t c = ring::config().native(), plain;
+  ring::config config;
+  ring_config_t c = config.native(), plain;
   ring_config_init(&plain, sizeof plain);
   CHECK(*c.job_id == '\0');
   c.job_id = nullptr;
   CHECK(std::memcmp(&c, &plain, sizeof c) == 0, "a default isn't C's");
-  ring::config config;
   config.rank = 2;
   config.size = 3;
   config.hostfile = "a";
   config.hosts = "";
   config.rendezvous = "c";
   config.job_id = "d";
-  config.secret = std::string("0123\0567", 8);
+  config.secret = std::string("0123\0" "567", 8);
   config.connect_timeout = ring::infinite;
   config.timeout = std::chrono::milliseconds(-5);
   config.connections = 4;
@@ -115,7 +115,7 @@ void configurations() {
   config.stall_warning = std::chrono::seconds(2);
   c = config.native();
   CHECK(c.rank == 2 && c.size == 3 && *c.hostfile == 'a' && *c.hosts == '\0' && *c.rendezvous == 'c' && *c.job_id == 'd');
-  CHECK(c.secret_len == 8 && std::memcmp(c.secret, "0123\0567", 8) == 0);
+  CHECK(c.secret_len == 8 && std::memcmp(c.secret, "0123\0" "567", 8) == 0);
   CHECK(c.connect_timeout_ms == RING_TIMEOUT_INFINITE && c.timeout_ms == 1 && c.connections == 4);
   CHECK(c.wire == RING_WIRE_MLX && c.transport == RING_TRANSPORT_TCP && c.flags == RING_FLAG_WIDE_ACCUMULATION);
   CHECK(*c.trace_dir == 'e' && c.stall_warning_ms == 2000);
