@@ -127,17 +127,20 @@ void check_lists(ring::group &group) {
   std::vector<std::size_t> out(ranks), in(ranks), out_at(ranks), in_at(ranks);
   for (std::size_t r = 0; r < ranks; r++) out[r] = in[r] = own + r;
   for (std::size_t r = 1; r < ranks; r++) out_at[r] = in_at[r] = out_at[r - 1] + out[r - 1];
-  const std::size_t bytes = out_at[ranks - 1] + out[ranks - 1];
+  const std::size_t total_out = out_at[ranks - 1] + out[ranks - 1];
   const auto start_of = [&](std::size_t r) {  // where rank r has what goes to this one
     std::size_t start = 0;
     for (std::size_t d = 0; d < own; d++) start += r + d;
     return start;
   };
-  const array<T> blocks(rank, bytes);
-  array<T> taken(bytes), also(bytes + 1);
+  const array<T> blocks(rank, total_out);
+  array<T> taken(total_out), also(total_out + 1);
   group.all_to_all_v(blocks, out, taken, in);
-  for (auto &at : in_at) at++;
-  group.all_to_all_v(blocks, out, out_at, also, in, in_at);
+  array<T> later(total_out + 1);
+  std::copy_n(blocks.data(), total_out, later.data() + 1);
+  for (auto *places : {&in_at, &out_at})
+    for (auto &at : *places) at++;
+  group.all_to_all_v(later, out, out_at, also, in, in_at);
   for (std::size_t r = 0; r < ranks; r++)
     for (std::size_t i = 0; i < in[r]; i++) {
       const T right = whole<T>(number(static_cast<int>(r), start_of(r) + i));

@@ -17,7 +17,10 @@ void wrong_lengths(ring::group &group) {
   const int root = group.size() - 1;
   std::vector<int> many(3 * ranks), part(3), one_more(4), less(3 * ranks - 1);
   const std::vector<std::size_t> counts(ranks, 3), short_list(ranks - 1, 3), displs(ranks + 1), far(ranks, many.size());
-  const std::vector<std::size_t> huge(ranks, SIZE_MAX / 2);
+  // Its sum, wrapped, is the right one.
+  std::vector<std::size_t> huge(ranks, 3);
+  huge[0] = SIZE_MAX - 2;
+  huge.back() = 9;
   const auto refused = [&](auto call, bool is_own = true) {
     const auto how = thrown_by(call);
     CHECK(how.status == status::invalid_argument && how.rank == -1 && how.sequence == 0, "%s", how.text.c_str());
@@ -36,7 +39,7 @@ void wrong_lengths(ring::group &group) {
   refused([&] { group.all_gather_v(part, many, short_list); });
   refused([&] { group.all_gather_v(part, many, counts, displs); });
   refused([&] { group.all_gather_v(part, many, counts, far); });
-  refused([&] { group.all_gather_v(part, many, huge); });
+  if (ranks > 1) refused([&] { group.all_gather_v(part, many, huge); });
   refused([&] { group.all_gather_v(part, many, {}); });
   refused([&] { group.all_gather_v(one_more, many, counts); }, false);
   refused([&] { group.reduce_scatter_v(less, part, counts, op); });
@@ -134,6 +137,12 @@ void bereaved(int rank, int size, const char *hosts) {
   std::error_code code;
   (void)group.split(0, 0, code);
   CHECK(code == status::peer_lost);
+  // A refusal of this call alone isn't that rank's doing.
+  ring::failure refused;
+  ring::set_log([&](ring::log_level, std::string_view) { group.barrier(refused); }, ring::log_level::debug);
+  ring_of_one().abort();
+  ring::set_log(nullptr);
+  CHECK(refused.status == status::invalid_state && refused.rank == -1, "%s", refused.text.c_str());
   // Another thread has texts of its own.
   std::thread([&] {
     CHECK(thrown_by([&] { group.barrier(); }).text.find(of_group.text) != std::string::npos);

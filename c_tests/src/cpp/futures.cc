@@ -95,13 +95,7 @@ void logging() {
   // The function that is replaced is freed, and not called again.
   auto first = std::make_shared<int>(0), second = std::make_shared<int>(0);
   std::weak_ptr<int> was = first;
-  const auto write = [] {
-    ring::config alone;
-    alone.rank = 0;
-    alone.hosts = "[[\"127.0.0.1:1\"]]";
-    auto group = ring::group::create(alone);
-    group.abort();
-  };
+  const auto write = [] { ring_of_one().abort(); };
   ring::status inside = ring::status::ok;
   ring::set_log(
       [first, &inside](ring::log_level level, std::string_view line) {
@@ -126,6 +120,23 @@ void logging() {
   const int lines = *second;
   write();
   CHECK(*second == lines);
+  // One that replaces it waits for the function, which may not wait for that one.
+  std::thread other;
+  inside = ring::status::ok;
+  ring::set_log(
+      [&](ring::log_level, std::string_view) {
+        if (!other.joinable()) {
+          other = std::thread([] { ring::set_log(nullptr); });
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+        ring::failure how;
+        ring::set_log(nullptr, ring::log_level::info, how);
+        inside = how.status;
+      },
+      ring::log_level::debug);
+  write();
+  other.join();
+  CHECK(inside == ring::status::invalid_state);
   std::error_code code;
   ring::set_log([](ring::log_level, std::string_view) {}, static_cast<ring::log_level>(77), code);
   CHECK(code == ring::status::invalid_argument);

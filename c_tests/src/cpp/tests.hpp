@@ -89,6 +89,13 @@ inline ring::config test_config(int rank, const char *hosts) {
 
 inline ring::group ring_of(int rank, const char *hosts) { return ring::group::create(test_config(rank, hosts)); }
 
+inline ring::group ring_of_one() {
+  ring::config config;
+  config.rank = 0;
+  config.hosts = "[[\"127.0.0.1:1\"]]";
+  return ring::group::create(config);
+}
+
 // Runs a body as each rank of a ring, and has an exception that leaves it fail the rank.
 template <void (*Body)(int rank, int size, const char *hosts)>
 void run(int size, unsigned may_die = 0) {
