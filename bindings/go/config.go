@@ -69,8 +69,12 @@ func OpenContext(ctx context.Context, config Config) (*Group, error) {
 	if ctx.Err() != nil {
 		return nil, calledOff(ctx.Err())
 	}
-	if deadline, ok := ctx.Deadline(); ok {
+	deadline, hasDeadline := ctx.Deadline()
+	if hasDeadline {
 		left := time.Until(deadline)
+		if left <= 0 {
+			return nil, calledOff(context.DeadlineExceeded)
+		}
 		if config.ConnectTimeout == 0 {
 			config.ConnectTimeout = defaultConnectTimeout
 		}
@@ -99,8 +103,12 @@ func OpenContext(ctx context.Context, config Config) (*Group, error) {
 	for {
 		select {
 		case made := <-done:
-			if made.err != nil && ctx.Err() != nil {
+			if made.err != nil {
 				made.err.cause = ctx.Err()
+				// The context's own timer may be a moment late.
+				if made.err.cause == nil && hasDeadline && !time.Now().Before(deadline) {
+					made.err.cause = context.DeadlineExceeded
+				}
 			}
 			return opened(made.group, made.err)
 		case <-canceled:

@@ -215,16 +215,25 @@ func init() {
 		must(err)
 		check(stats.Operations == 1 && stats.BytesSent >= 8000 && stats.BytesReceived >= 8000 && stats.Busy > 0 && stats.StrangersRefused == 0,
 			"%+v", stats)
-		must(g.Abort())
-		for g.Failure() == nil {
+		// An abort ends calls on ranks that are a moment behind, too.
+		if r.number == 0 {
+			must(g.Recv([]byte{0}, 1))
+			must(g.Abort())
+		} else {
+			_ = g.Send([]byte{0}, 0)
+		}
+		logged := func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return strings.Join(lines, "\n")
+		}
+		for !strings.Contains(logged(), "error ") {
 			time.Sleep(time.Millisecond)
 		}
 		must(ring.SetLog(0, nil))
-		mu.Lock()
-		before := strings.Join(lines, "\n")
+		before := logged()
 		lines = nil
-		mu.Unlock()
-		check(strings.Contains(before, "error ") && strings.Contains(before, "abort"), "the log: %q", before)
+		check(strings.Contains(before, "abort"), "the log: %q", before)
 		must(g.Close())
 		again := ring.SetLog(99, func(ring.LogLevel, string) {})
 		expect(again, ring.ErrInvalidArgument)
