@@ -4,6 +4,7 @@
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
 # make test-mlx   those with stock MLX, in a Python of its own that this installs: programs on libring's plugin, and mixed rings
+# make test-go    those of the Go package and its example; some of them: cd bindings/go && ./with_checkout.sh go test -run Close
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make bench-collectives  every collective beside Open MPI's; Debian and root, COLLECTIVES_FLAGS="--rounds 5 --n 2"
@@ -32,7 +33,7 @@ STEP := sh tools/step.sh
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
 # Where MPI's header is missing its program can't be looked at; its own build does.
 C_FILES := $(filter-out benches/collectives/openmpi.c,$(wildcard tools/*/*.c benches/*/*.c examples/c/*.c)) \
-  benches/peers/workers/ring.c $(wildcard plugins/mpi/*.c plugins/mpi/test/*.c)
+  benches/peers/workers/ring.c bindings/go/shims.c $(wildcard plugins/mpi/*.c plugins/mpi/test/*.c)
 # The barrier that processes share isn't macOS's.
 ifeq ($(shell uname -s),Linux)
 C_FILES += $(wildcard benches/peers/limits/*.c)
@@ -40,7 +41,7 @@ endif
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common -Itools/ring-accuracy
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-go test-valgrind test-install bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -73,6 +74,7 @@ test: deps
 	@$(MAKE) --no-print-directory test-tools
 	@$(MAKE) --no-print-directory test-c
 	@$(MAKE) --no-print-directory test-mlx
+	@$(MAKE) --no-print-directory test-go
 	@$(MAKE) --no-print-directory test-valgrind
 	@$(MAKE) --no-print-directory test-install
 
@@ -100,6 +102,14 @@ test-mlx: tools c-tests
 	@sh tools/deps.sh mlx
 	@$(STEP) "MLX programs" "tests passed\|(Skipped)" ctest --test-dir build/tools -L mlx --output-on-failure
 	@$(STEP) "rings with stock MLX" "tests passed\|(Skipped)" ctest --test-dir build/c_tests -L mlx --output-on-failure
+
+GO := sh bindings/go/with_checkout.sh sh
+test-go: tools
+	@sh tools/deps.sh go
+	@$(STEP) "gofmt, go vet" "" $(GO) bindings/go/test.sh check
+	@$(STEP) "Go tests" "^ok" $(GO) bindings/go/test.sh test
+	@$(STEP) "Go tests, race detector" "^ok\|Skipped" $(GO) bindings/go/test.sh race
+	@$(STEP) "Go example" "" $(GO) examples/go/test.sh
 
 test-valgrind: c-tests
 	@$(STEP) "C programs in valgrind" "tests passed\|Skipped" ctest --test-dir build/c_tests -L valgrind -j $(JOBS) --output-on-failure

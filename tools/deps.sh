@@ -1,11 +1,13 @@
 #!/bin/sh
-# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `lint`, `bench`, `peers` or `collectives`. What is
+# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `go`, `lint`, `bench`, `peers` or `collectives`. What is
 # missing is installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
 # Commands and the Debian packages that have them.
 build="cc:gcc,libc6-dev cmake:cmake make:make"
 test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils strip:binutils valgrind:valgrind python3:python3"
+go="$build gcc:gcc,libc6-dev pkg-config:pkg-config go:golang-go"
+test="$test go:golang-go"
 # Linux alone has network namespaces, for tests that need hosts, and strace. Elsewhere Open MPI is no must.
 [ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace ompi_info:openmpi-bin"
 bench="$build python3:python3"
@@ -21,11 +23,12 @@ case $target in
   build) wanted=$build ;;
   test) wanted=$test ;;
   mlx) wanted=$mlx ;;
+  go) wanted=$go ;;
   collectives) wanted=$collectives ;;
   lint) wanted=$lint ;;
   bench) wanted=$bench ;;
   peers) wanted=$peers ;;
-  *) echo "usage: deps.sh [build|test|mlx|lint|bench|peers|collectives]" >&2; exit 1 ;;
+  *) echo "usage: deps.sh [build|test|mlx|go|lint|bench|peers|collectives]" >&2; exit 1 ;;
 esac
 
 if ! command -v cargo >/dev/null; then
@@ -57,7 +60,7 @@ fi
 
 install_missing() {
   if [ "$(uname -s)" = Darwin ]; then
-    echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config python3" >&2
+    echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config python3 go" >&2
     exit 1
   fi
   as_root=
