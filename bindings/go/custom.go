@@ -49,7 +49,8 @@ type reduction struct {
 	value    any
 }
 
-func reduceBy[T any](g *Group, r *refusal, op func(acc, in []T), call func(group cGroup, reduction C.uintptr_t, report cReport) C.ring_status_t) error {
+func reduceBy[T any](g *Group, r *refusal, op func(acc, in []T),
+	call func(group cGroup, reduction C.uintptr_t, report cReport) C.ring_status_t) error {
 	running := &reduction{handle: g.handle, reduce: func(acc, in unsafe.Pointer, count int) {
 		op(unsafe.Slice((*T)(acc), count), unsafe.Slice((*T)(in), count))
 	}}

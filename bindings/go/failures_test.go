@@ -48,7 +48,8 @@ func init() {
 		// It stays, and is known between calls.
 		again := expect(g.Barrier(), ring.ErrPeerLost)
 		check(again.Rank == 1, "%+v", again)
-		check(g.Failure() != nil && g.Failure().Rank == 1 && g.Failure().Text != "", "%+v", g.Failure())
+		known := expect(g.Failure(), ring.ErrPeerLost)
+		check(known.Rank == 1 && strings.Contains(known.Text, "rank 1"), "%+v", known)
 		must(g.Close())
 	}
 
@@ -199,7 +200,7 @@ func init() {
 			until(func() error { return child.Recv([]int32{1}, (r.number+1)%r.size) })
 			until(func() error { _, err := child.Stats(); return err })
 			until(func() error {
-				if err := child.Failure(); err != nil && err.Status == ring.ErrInvalidState {
+				if err := child.Failure(); errors.Is(err, ring.ErrClosed) {
 					return err
 				}
 				return nil

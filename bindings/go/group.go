@@ -59,11 +59,11 @@ func (g *Group) SetTimeout(timeout time.Duration) error {
 	}))
 }
 
-// Failure is how the group has failed, also between calls; nil while it is healthy. It never waits.
-func (g *Group) Failure() *Error {
-	return g.handle.ask(func(group *C.ring_group_t, report *C.ring_go_report_t) C.ring_status_t {
+// Failure is how the group has failed, also between calls: an [*Error], nil while it is healthy. It never waits.
+func (g *Group) Failure() error {
+	return plain(g.handle.ask(func(group *C.ring_group_t, report *C.ring_go_report_t) C.ring_status_t {
 		return C.ring_go_failure(group, report)
-	})
+	}))
 }
 
 // Stats is what a group has counted since it was made. All numbers only grow.
