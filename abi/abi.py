@@ -3,6 +3,9 @@
 
     abi.py check  HEADER LIBRARY LIST    compares; an addition that isn't in the list fails as well, with a word on how to accept it
     abi.py update HEADER LIBRARY LIST    accepts additions; what was promised may go or change under another RING_ABI_VERSION only
+    abi.py since OLD_LIST LIST           compares two lists, of a release and of now; additions are fine
+    abi.py shim HEADER                   prints a C file that has all functions, empty, and every type
+    abi.py longer OLD_HEADER HEADER      prints what abidiff is to overlook: structs that have become longer at their end
 
 The list is that of 64-bit targets; elsewhere nothing is compared.
 """
@@ -146,6 +149,16 @@ class Header:
         lines += [f"function {name}: {kind}" for name, kind in self.functions.items()]
         return lines
 
+    def shim(self):
+        """Empty functions, and variables by which the debug information knows the types that no function takes."""
+        lines = ['#include "ring.h"']
+        lines += [f"enum {name} {name}_shown;" for name in self.enums]
+        for name, kind in self.functions.items():
+            returns, types = re.fullmatch(r"(.*?) \((.*)\)", kind).groups()
+            parameters = types if types == "void" else ", ".join(f"{each} p{i}" for i, each in enumerate(types.split(", ")))
+            lines.append(f"{returns} {name}({parameters}) {{ {'' if returns == 'void' else 'return 0;'} }}")
+        return "\n".join(lines)
+
 
 def exports(library):
     options = ["-gU"] if sys.platform == "darwin" else ["-D", "--defined-only"]
@@ -194,7 +207,33 @@ def abi_version(lines):
     return next((line for line in lines if line.startswith("macro RING_ABI_VERSION ")), None)
 
 
+def read(path):
+    return [line for line in Path(path).read_text().splitlines() if not line.startswith("#")] if Path(path).exists() else []
+
+
+def since(old, new):
+    broken, added = compare(read(old), read(new))
+    if broken:
+        print("What a release has promised has changed:", *broken, sep="\n  ")
+        sys.exit(1)
+    print(f"{len(added)} lines more than in the last release, and all of its own")
+
+
+def longer(old, new):
+    for struct, fields in old.items():
+        now = new.get(struct, [])
+        if len(now) > len(fields) and now[:len(fields)] == fields and fields[0][0] == "struct_size":
+            # Alone of these: abidiff takes a field that has another size for one at the end.
+            print(f"[suppress_type]\n  name = {struct}\n  has_data_member_inserted_at = end")
+
+
 def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "since":
+        return since(*sys.argv[2:])
+    if len(sys.argv) == 4 and sys.argv[1] == "longer":
+        return longer(Header(sys.argv[2]).structs, Header(sys.argv[3]).structs)
+    if len(sys.argv) == 3 and sys.argv[1] == "shim":
+        return print(Header(sys.argv[2]).shim())
     if len(sys.argv) != 5 or sys.argv[1] not in ("check", "update"):
         fail(__doc__)
     action, header, library, path = sys.argv[1:]
@@ -202,7 +241,7 @@ def main():
         print("skipped: the list is that of 64-bit targets")
         return
     new = Header(header).lines() + exports(library)
-    old = [line for line in Path(path).read_text().splitlines() if not line.startswith("#")] if Path(path).exists() else []
+    old = read(path)
     broken, added = compare(old, new)
     allowed = old and abi_version(old) != abi_version(new)
     refused = broken and not (allowed and action == "update")

@@ -122,6 +122,67 @@ class Lists(Scratch):
             self.assertIn("can't read", str(status))
 
 
+@unittest.skipUnless(shutil.which("abidiff"), "abidiff is missing")
+class SinceATag(Scratch):
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(ROOT / "abi", self.work / "abi", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.work / "include").mkdir()
+        self.header = self.work / "include/ring.h"
+        self.git("init", "-q")
+
+    def git(self, *arguments):
+        who = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+        subprocess.run(["git", *who, *arguments], cwd=self.work, check=True, capture_output=True)
+
+    def release(self, header):
+        self.header.write_text(header)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "a release")
+        self.git("tag", "v0.1.0")
+
+    def compared(self, *changes):
+        text = HEADER
+        for old, new in changes:
+            self.assertEqual(text.count(old), 1, old)
+            text = text.replace(old, new)
+        self.header.write_text(text)
+        run = subprocess.run(["sh", "abi/since_tag.sh"], cwd=self.work, capture_output=True, text=True)
+        return run.returncode, run.stdout + run.stderr
+
+    def test_there_may_be_no_tag(self):
+        status, said = self.compared()
+        self.assertEqual(status, 0, said)
+        self.assertIn("there is no tag", said)
+
+    def test_additions_pass_and_breaks_fail(self):
+        self.release(HEADER)
+        for right, old, new in [
+            (0, LAST_SLOT, f"  void (*group_leave)(ring_group_t *group);\n{LAST_SLOT}"),
+            (0, LAST_STAT, f"  uint64_t calls;\n{LAST_STAT}"),
+            (0, LAST_STATUS, f"{LAST_STATUS}  RING_STATUS_TIRED = 15,\n"),
+            (0, LAST_FUNCTION, f"{LAST_FUNCTION}void ring_group_leave(ring_group_t *group);\n"),
+            (0, "#define RING_ABI_VERSION 1", "#define RING_ABI_VERSION 2"),
+            (1, "  int32_t detected_by;", "  int64_t detected_by;"),
+            (1, "  uint64_t bytes_sent;", "  uint64_t calls;\n  uint64_t bytes_sent;"),
+            (1, "  void (*group_destroy)(ring_group_t *group);", "  void (*group_leave)(ring_group_t *group);\n"
+             "  void (*group_destroy)(ring_group_t *group);"),
+            (1, LAST_STATUS, "  RING_STATUS_PENDING = 15,\n"),
+            (1, "ring_status_t ring_barrier(ring_group_t *group)", "ring_status_t ring_barrier(ring_group_t *group, int32_t how)"),
+            (1, "uint32_t ring_abi_version(void);", ""),
+        ]:
+            status, said = self.compared((old, new))
+            self.assertEqual(status, right, f"{new}: {said}")
+
+    def test_a_line_that_was_released_stays_in_the_list(self):
+        self.release(HEADER)
+        path = self.work / "abi/libring.abi"
+        path.write_text(path.read_text().replace("export ring_barrier\n", ""))
+        status, said = self.compared()
+        self.assertEqual(status, 1)
+        self.assertIn("gone:    export ring_barrier", said)
+
+
 if __name__ == "__main__":
     LIBRARY = sys.argv.pop(1)
     unittest.main()

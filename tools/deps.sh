@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `lint`, `bench`, `peers` or `collectives`. What is
-# missing is installed with apt-get where there is one; elsewhere it is named.
+# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `lint`, `docs`, `abi`, `bench`, `peers` or
+# `collectives`. What is missing is installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
 # Commands and the Debian packages that have them.
@@ -14,7 +14,11 @@ mlx=$bench
 # The peers themselves are installed by benches/peers/build.sh: most are libraries.
 peers="$bench gcc:gcc g++:g++ ip:iproute2 unshare:util-linux"
 collectives="$bench mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ip:iproute2 unshare:util-linux"
-lint="gcc:gcc,libc6-dev clang:clang git:git"
+docs="doxygen:doxygen"
+abi="$build nm:binutils python3:python3 git:git"
+# It reads what Linux's compilers write.
+[ "$(uname -s)" != Linux ] || abi="$abi abidiff:abigail-tools"
+lint="gcc:gcc,libc6-dev clang:clang git:git $docs $abi"
 
 target=${1:-test}
 case $target in
@@ -23,9 +27,11 @@ case $target in
   mlx) wanted=$mlx ;;
   collectives) wanted=$collectives ;;
   lint) wanted=$lint ;;
+  docs) wanted=$docs ;;
+  abi) wanted=$abi ;;
   bench) wanted=$bench ;;
   peers) wanted=$peers ;;
-  *) echo "usage: deps.sh [build|test|mlx|lint|bench|peers|collectives]" >&2; exit 1 ;;
+  *) echo "usage: deps.sh [build|test|mlx|lint|docs|abi|bench|peers|collectives]" >&2; exit 1 ;;
 esac
 
 if ! command -v cargo >/dev/null; then
