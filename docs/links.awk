@@ -22,6 +22,10 @@ function linked(line, result, before, name) {
   return result line
 }
 
+# Doxygen 1.9.4 trips over specialisations of std's templates that are written outside of it.
+/^template <>$/ { held = 1; next }
+held { held = 0; if (/^struct std::/) { print ""; print ""; next } print "template <>" }
+
 FILENAME ~ /\.md$/ { print linked($0); next }
 /^ *(\/\*\*|\*|\/\/\/)/ { print linked($0); commented = 1; next }
 /^  [^ ].*\(\*[a-z_0-9]+\)\(/ {
