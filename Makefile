@@ -3,6 +3,7 @@
 # make test       every test
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
+# make test-cinstall  `cargo cinstall` beside make install; installs cargo-c into build/cargo-c, which takes some minutes
 # make test-mlx   those with stock MLX, in a Python of its own that this installs: programs on libring's plugin, and mixed rings
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
@@ -43,7 +44,7 @@ endif
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common -Itools/ring-accuracy
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint docs abi abi-update header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install test-cinstall bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint docs abi abi-update header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -109,6 +110,10 @@ test-valgrind: c-tests
 
 test-install: tools
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
+
+test-cinstall: tools
+	@sh tools/deps.sh cinstall
+	@PATH="$(CURDIR)/build/cargo-c/bin:$$PATH" $(STEP) "cargo cinstall" "skipped" sh packaging/test/cinstall.sh
 
 bench: tools
 	@sh tools/deps.sh bench
