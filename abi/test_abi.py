@@ -4,6 +4,7 @@
 import contextlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,15 @@ class Scratch(unittest.TestCase):
 class Lists(Scratch):
     def test_this_version_is_as_committed(self):
         self.assertEqual(self.run_abi("check", ROOT / "include/ring.h")[0], 0)
+
+    def test_every_entry_of_the_changelog_has_its_abi(self):
+        entries = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)[1:]
+        for entry in entries:
+            self.assertRegex(entry, r"(?m)^- ABI: version \d+, SONAME `libring\.so\.\d+`", entry.splitlines()[0])
+        version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
+        number = re.search(r"^#define RING_ABI_VERSION (\d+)", HEADER, re.M)[1]
+        self.assertEqual(entries[0].splitlines()[0], version, "the top entry")
+        self.assertIn(f"ABI: version {number}, SONAME `libring.so.{version.split('.')[0]}`", entries[0])
 
     def test_what_programs_rely_on_is_held(self):
         for what, old, new in [
