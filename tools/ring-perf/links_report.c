@@ -105,7 +105,8 @@ static void print_loss(const table_t *table, const common_t *common) {
 }
 
 void print_links(const table_t *table, const common_t *common) {
-  printf("# ring-perf %s: the links of a ring of %d, one edge at a time, then all at once\n#\n", ring_version_string(), table->size);
+  printf("# ring-perf %s: the links of a ring of %d, one edge at a time, then all at once\n#\n",
+         ring_version_string(), table->size);
   if (table->edges == 0) {
     printf("# A ring of one has no links: there is nothing to test.\n");
     return;

@@ -8,7 +8,7 @@
 /* More than "[IPv6%interface]:port" and most names need; longer ones are cut. */
 enum { ADDRESS_BYTES = 128 };
 
-/* A rank, and the addresses of its right neighbour as it knows them: `addresses` of them, one after the other. */
+/* A rank, and the address at which it has its right neighbour; empty where no hostfile says. */
 typedef struct end {
   member_t member;
   char address[ADDRESS_BYTES];
@@ -20,7 +20,7 @@ typedef struct table {
   int addresses;            /* of a rank */
   int edges;
   link_t *links;            /* edges * addresses */
-  end_t *ends;              /* size * addresses */
+  end_t *ends;              /* those of all ranks at each address, one after the other */
 } table_t;
 
 void print_links(const table_t *table, const common_t *common);

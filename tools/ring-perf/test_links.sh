@@ -1,6 +1,6 @@
 #!/bin/sh
-# ring-perf --links on this host: every edge of a ring once. On a busy host an edge may well be slow: then the exit status says so,
-# too. The argument is the program.
+# ring-perf --links on this host: every edge of a ring once. On a busy host an edge may well be slow: then the exit
+# status says so, too. The argument is the program.
 set -u
 perf=$1
 work=$(mktemp -d)
