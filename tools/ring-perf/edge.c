@@ -81,7 +81,8 @@ static ring_status_t ping(const run_t *run, int peer, edge_t *edge) {
   }
   if (status != RING_STATUS_OK) return status;
   qsort(samples_us, (size_t)samples, sizeof *samples_us, by_value);
-  edge->round_trip_us = samples_us[samples / 2];
+  edge->least_us = samples_us[0];
+  edge->median_us = samples_us[samples / 2];
   edge->p99_us = samples_us[samples * 99 / 100];
   edge->most_us = samples_us[samples - 1];
   return RING_STATUS_OK;
@@ -139,8 +140,8 @@ static ring_status_t receive_number(const run_t *run, double *number, int peer) 
 
 static ring_status_t measure_from_left(const run_t *run, int peer, edge_t *edge) {
   ring_status_t status = ping(run, peer, edge);
-  if (status == RING_STATUS_OK) status = send_number(run, edge->round_trip_us, peer);
-  if (status == RING_STATUS_OK) status = stream_out(run, peer, edge->round_trip_us, &edge->gb_s[WAY_RIGHT]);
+  if (status == RING_STATUS_OK) status = send_number(run, edge->median_us, peer);
+  if (status == RING_STATUS_OK) status = stream_out(run, peer, edge->median_us, &edge->gb_s[WAY_RIGHT]);
   if (status == RING_STATUS_OK) status = stream_in(run, peer);
   if (status == RING_STATUS_OK) status = receive_number(run, &edge->gb_s[WAY_LEFT], peer);
   return status;
@@ -158,7 +159,7 @@ static ring_status_t measure_from_right(const run_t *run, int peer) {
 
 ring_status_t measure_edge(const run_t *run, int edge, edge_t *out) {
   int left = edge, right = (edge + 1) % run->size;
-  *out = (edge_t){.round_trip_us = 0};
+  *out = (edge_t){.least_us = 0};
   ring_status_t status = RING_STATUS_OK;
   if (run->rank == left) status = measure_from_left(run, right, out);
   else if (run->rank == right) status = measure_from_right(run, left);

@@ -48,7 +48,7 @@ static void print_verdict(const link_t *link, const common_t *common) {
     printf("%s%s %.2f x", between, SLOW_NAMES[way], link->edge.gb_s[way] / common->gb_s);
     between = ", ";
   }
-  if (link->slow & SLOW_ROUND_TRIP) printf("%sround trip %.1f x", between, link->edge.round_trip_us / common->round_trip_us);
+  if (link->slow & SLOW_ROUND_TRIP) printf("%sround trip %.1f x", between, link->edge.least_us / common->round_trip_us);
   if (!link->slow) printf("ok");
 }
 
@@ -59,7 +59,7 @@ static void print_link(const table_t *table, const link_t *link, const common_t 
   const char *address = address_of(table, link);
   printf("  %-9s  %-*s  %-*s ", ranks, widths[0], hosts, widths[1], *address ? address : "-");
   const edge_t *edge = &link->edge;
-  if (link->measured) printf(" %9.1f %9.1f %9.1f ", edge->round_trip_us, edge->p99_us, edge->most_us);
+  if (link->measured) printf(" %9.1f %9.1f %9.1f ", edge->least_us, edge->median_us, edge->p99_us);
   else printf(" %9s %9s %9s ", "-", "-", "-");
   for (int way = 0; way < WAYS; way++) print_rate(edge->gb_s[way], link->measured);
   printf(" ");
@@ -82,9 +82,9 @@ static void print_slow(const table_t *table, const link_t *link, const common_t 
   }
   if (link->slow & SLOW_ROUND_TRIP) {
     const char *address = address_of(table, link);
-    printf("# Slow: round trip between ranks %d and %d (%s and %s%s%s): %.4g us, %.1f times the median\n", link->left,
+    printf("# Slow: least round trip between ranks %d and %d (%s and %s%s%s): %.4g us, %.1f times the median\n", link->left,
            link->right, host_of(table, link->left), host_of(table, link->right), *address ? ", link to " : "", address,
-           link->edge.round_trip_us, link->edge.round_trip_us / common->round_trip_us);
+           link->edge.least_us, link->edge.least_us / common->round_trip_us);
   }
 }
 
@@ -98,7 +98,7 @@ static void print_loss(const table_t *table, const common_t *common) {
   }
   if (slow & SLOW_ROUND_TRIP) {
     /* A call's data cross each edge once at least, one way. */
-    printf("# Every call waits for the longest round trip: %.4g us more a call, at least, than at the median.\n",
+    printf("# Every call waits for the longest of them: %.4g us more a call, at least, than at the median.\n",
            (common->most_round_trip_us - common->round_trip_us) / 2);
   }
   if (!slow) printf("# No edge is slow.\n");
@@ -115,16 +115,16 @@ void print_links(const table_t *table, const common_t *common) {
   printf("# %-9s  %-*s  %-*s  %29s   %18s   %18s\n", "", widths[0], "", widths[1], "", "round trip (us)    ",
          "alone (GB/s)  ", "at once (GB/s) ");
   printf("# %-9s  %-*s  %-*s  %9s %9s %9s   %9s %9s  %9s %9s   %s\n", "ranks", widths[0], "hosts", widths[1], "address",
-         "median", "p99", "max", "right", "left", "right", "left", "verdict");
+         "least", "median", "p99", "right", "left", "right", "left", "verdict");
   bool whole = true;
   for (size_t i = 0; i < link_count(table); i++) {
     print_link(table, &table->links[i], common, widths);
     whole &= table->links[i].measured;
   }
-  printf("#\n# Median%s: round trip %.4g us, %.4g GB/s one way", common->between_hosts ? " of the edges between hosts" : "",
+  printf("#\n# Median%s: least round trip %.4g us, %.4g GB/s one way", common->between_hosts ? " of the edges between hosts" : "",
          common->round_trip_us, common->gb_s);
   if (common->at_once > 0) printf("; at once each way carries %.2f of what it carries alone", common->at_once);
-  printf("\n# Slow is less than 1/%g of that bandwidth, or %g times that round trip and %g us more.\n", BANDWIDTH_RATIO,
+  printf("\n# Slow is less than 1/%g of that bandwidth, or a least round trip of %g times that and %g us more.\n", BANDWIDTH_RATIO,
          ROUND_TRIP_RATIO, ROUND_TRIP_MARGIN_US);
   for (size_t i = 0; i < link_count(table); i++) print_slow(table, &table->links[i], common);
   if (whole) print_loss(table, common);
@@ -138,8 +138,9 @@ static void print_json_link(const table_t *table, const link_t *link) {
   printf("{\"ranks\": [%d, %d], \"address\": ", link->left, link->right);
   if (*address_of(table, link)) print_json_string(address_of(table, link));
   else printf("null");
-  printf(", \"inside_host\": %s,\n     \"round_trip_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f,",
-         link->inside_host ? "true" : "false", edge->round_trip_us, edge->p99_us, edge->most_us);
+  printf(", \"inside_host\": %s,\n     \"least_us\": %.3f, \"median_us\": %.3f, \"p99_us\": %.3f, \"max_us\": %.3f,",
+         link->inside_host ? "true" : "false", edge->least_us, edge->median_us,
+         edge->p99_us, edge->most_us);
   printf(" \"right_gb_s\": %.6f, \"left_gb_s\": %.6f,", edge->gb_s[WAY_RIGHT], edge->gb_s[WAY_LEFT]);
   printf(" \"at_once_right_gb_s\": %.6f, \"at_once_left_gb_s\": %.6f, \"slow\": [", edge->at_once_gb_s[WAY_RIGHT],
          edge->at_once_gb_s[WAY_LEFT]);
@@ -159,7 +160,7 @@ void print_links_json(const table_t *table, const common_t *common) {
     if (rank > 0) printf(", ");
     print_json_string(host_of(table, rank));
   }
-  printf("],\n  \"median\": {\"between_hosts\": %s, \"round_trip_us\": %.3f, \"gb_s\": %.6f, \"at_once\": %.4f},\n",
+  printf("],\n  \"median\": {\"between_hosts\": %s, \"least_us\": %.3f, \"gb_s\": %.6f, \"at_once\": %.4f},\n",
          common->between_hosts ? "true" : "false", common->round_trip_us, common->gb_s, common->at_once);
   printf("  \"links\": [");
   for (size_t i = 0; i < link_count(table); i++) {

@@ -106,9 +106,9 @@ static const char HELP_LINKS[] =
     "to r+1, and to the left. Then all edges are busy both ways at once, as a large all_reduce keeps\n"
     "them; hosts with one port for both neighbours then carry half. It is one connection, from rank r\n"
     "to the address of rank r+1, at each of a hostfile's addresses in turn; of two ranks each sends on\n"
-    "the one that it has opened. An edge is slow with less than 1/1.5 of the median bandwidth, or with\n"
-    "2 times the median round trip and 100 us more, measured up to four times. Where there are\n"
-    "edges between hosts the medians are theirs.\n"
+    "the one that it has opened. An edge is slow with less than 1/1.5 of the median bandwidth, or with a\n"
+    "least round trip of 2 times the median edge's and 300 us more, measured up to four times. Where\n"
+    "there are edges between hosts the medians are theirs.\n"
     "\n"
     "Exit status: 0; 1 if a call failed, a rank died, a number was wrong or an edge is slow; 2 for a\n"
     "bad option.\n";

@@ -133,7 +133,7 @@ limit even 1 right "$RATE"
 # A long round trip, where this kernel can delay packets.
 if tc -n "$run-even-1" qdisc replace dev right root netem delay 5ms 2>/dev/null; then
   run_ring even 1
-  has even "^# Slow: round trip between ranks 1 and 2 "
+  has even "^# Slow: least round trip between ranks 1 and 2 "
   has even "^# Every call waits"
 fi
 

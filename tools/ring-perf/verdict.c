@@ -18,8 +18,9 @@ void keep_better(edge_t *edge, const edge_t *again) {
   for (int way = 0; way < WAYS; way++) {
     if (again->gb_s[way] > edge->gb_s[way]) edge->gb_s[way] = again->gb_s[way];
   }
-  if (again->round_trip_us < edge->round_trip_us) {
-    edge->round_trip_us = again->round_trip_us;
+  if (again->least_us < edge->least_us) {
+    edge->least_us = again->least_us;
+    edge->median_us = again->median_us;
     edge->p99_us = again->p99_us;
     edge->most_us = again->most_us;
   }
@@ -33,7 +34,7 @@ static bool counts(const link_t *link, bool between_hosts) {
 static void find_medians(const link_t *links, size_t count, double *values, common_t *common) {
   size_t found = 0;
   for (size_t i = 0; i < count; i++) {
-    if (counts(&links[i], common->between_hosts)) values[found++] = links[i].edge.round_trip_us;
+    if (counts(&links[i], common->between_hosts)) values[found++] = links[i].edge.least_us;
   }
   common->round_trip_us = median(values, found, false);
 
@@ -62,11 +63,11 @@ static void judge_link(link_t *link, common_t *common) {
     if (edge->gb_s[way] * BANDWIDTH_RATIO < common->gb_s) link->slow |= 1u << way;
     if (common->least_gb_s == 0 || edge->gb_s[way] < common->least_gb_s) common->least_gb_s = edge->gb_s[way];
   }
-  if (edge->round_trip_us > common->round_trip_us * ROUND_TRIP_RATIO &&
-      edge->round_trip_us > common->round_trip_us + ROUND_TRIP_MARGIN_US) {
+  if (edge->least_us > common->round_trip_us * ROUND_TRIP_RATIO &&
+      edge->least_us > common->round_trip_us + ROUND_TRIP_MARGIN_US) {
     link->slow |= SLOW_ROUND_TRIP;
   }
-  if (edge->round_trip_us > common->most_round_trip_us) common->most_round_trip_us = edge->round_trip_us;
+  if (edge->least_us > common->most_round_trip_us) common->most_round_trip_us = edge->least_us;
   common->slow += link->slow != 0;
 }
 
