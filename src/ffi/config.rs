@@ -92,8 +92,9 @@ pub type ring_config_t = ring_config;
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ring_config>() == 104);
 
-/// Sets up a configuration: zeroes struct_size bytes, then sets struct_size and rank (-1). Call it
-/// with sizeof(ring_config_t). With NULL, or less than the struct's first version, it does nothing.
+/// Sets up a configuration: zeroes struct_size bytes at config, then sets struct_size and rank (-1). Call it
+/// with sizeof(ring_config_t). With NULL, or less than the struct's first version, it does nothing. Never blocks.
+/// The struct stays the caller's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_config_init(config: *mut ring_config_t, struct_size: usize) {
     if config.is_null() || struct_size < size_of::<ring_config>() {
