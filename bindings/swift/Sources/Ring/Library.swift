@@ -15,7 +15,7 @@ public enum RingLibrary {
   /// at first. The handler runs on any thread, one line at a time; calls on groups from inside it are refused. When this
   /// returns the former handler isn't running and won't be called again.
   public static func setLogHandler(
-    _ level: LogLevel = .info, _ handler: (@Sendable (LogLevel, String) -> Void)?
+    upTo level: LogLevel = .info, _ handler: (@Sendable (LogLevel, String) -> Void)?
   ) throws {
     guard let handler = handler else { return try checked(ring_set_log_callback(nil, nil, level.rawValue)) }
     let sink = Unmanaged.passRetained(LogSink(handler))
