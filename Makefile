@@ -4,6 +4,7 @@
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
 # make test-mlx   those with stock MLX, in a Python of its own that this installs: programs on libring's plugin, and mixed rings
+# make test-swift   the package for Swift where Swift is; its module map, by clang, in any case
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make bench-collectives  every collective beside Open MPI's; Debian and root, COLLECTIVES_FLAGS="--rounds 5 --n 2"
@@ -40,7 +41,7 @@ endif
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common -Itools/ring-accuracy
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install test-swift bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -75,6 +76,7 @@ test: deps
 	@$(MAKE) --no-print-directory test-mlx
 	@$(MAKE) --no-print-directory test-valgrind
 	@$(MAKE) --no-print-directory test-install
+	@$(MAKE) --no-print-directory test-swift
 
 test-rust:
 	@$(STEP) "Rust tests" "^test result" cargo test --locked
@@ -106,6 +108,9 @@ test-valgrind: c-tests
 
 test-install: tools
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
+
+test-swift: tools
+	@$(STEP) "Swift" "there is no Swift\|Executed .* tests" sh bindings/swift/test.sh
 
 bench: tools
 	@sh tools/deps.sh bench

@@ -54,6 +54,12 @@ if [ -n "$with_mlx" ] && command -v apt-get >/dev/null && ! python3 -c 'import e
   missing="$missing venv"
   packages="$packages python3-venv"
 fi
+# The example in Python; elsewhere its test is skipped without.
+if [ "$target" = test ] && command -v apt-get >/dev/null && ! python3 -c 'import numpy' 2>/dev/null &&
+  ! /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  missing="$missing numpy"
+  packages="$packages python3-numpy"
+fi
 
 install_missing() {
   if [ "$(uname -s)" = Darwin ]; then

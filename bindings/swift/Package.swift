@@ -9,8 +9,8 @@ let package = Package(
   products: [.library(name: "Ring", targets: ["Ring"])],
   targets: [
     // No providers: no package manager has libring.
-    .systemLibrary(name: "CRing", pkgConfig: "libring"),
-    .target(name: "Ring", dependencies: ["CRing"]),
+    .systemLibrary(name: "CLibring", pkgConfig: "libring"),
+    .target(name: "Ring", dependencies: ["CLibring"]),
     // A rank that the tests can kill.
     .executableTarget(name: "ring-rank", dependencies: ["Ring"]),
     .testTarget(name: "RingTests", dependencies: ["Ring", "ring-rank"]),

@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 // Over memory that the caller keeps: parts of arrays, and arrays that aren't Swift's.
 extension Group {

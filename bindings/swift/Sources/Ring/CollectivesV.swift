@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 // Parts of different lengths, over memory that the caller keeps. The arrays of counts are read before a call returns.
 extension Group {

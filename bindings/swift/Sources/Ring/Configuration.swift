@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 /// What a group is made of: this rank, and how it finds the others.
 ///

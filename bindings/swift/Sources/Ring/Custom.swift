@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 // Reductions by a closure, which is associative and commutative. It runs on the thread of the call, never concurrently within one;
 // calls on groups from inside it are refused. In a group of one it isn't called.

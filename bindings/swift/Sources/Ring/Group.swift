@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 /// A place in a ring of processes that reduce and exchange arrays.
 ///

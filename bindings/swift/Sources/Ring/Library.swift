@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 /// The library that is loaded: its versions, and its log.
 public enum RingLibrary {

@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 // Messages go between any two ranks, beside the collectives; from one rank to another they arrive in the order of the calls.
 extension Group {

@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 /// How elements are reduced.
 ///

@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 /// A collective or a message that was started and goes on beside its caller.
 ///

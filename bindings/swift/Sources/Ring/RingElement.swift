@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 /// The type of an array's elements, as libring knows it.
 ///

@@ -1,4 +1,4 @@
-import CRing
+import CLibring
 
 /// Why a call failed.
 ///
