@@ -1,4 +1,4 @@
-import Dispatch
+import Foundation
 
 // Calls that don't block the thread of their task. Each runs on a thread of its own, so that a task's calls are made in its
 // order; tasks beside each other have none, and each needs a group of its own, or `start...`, which has its place at once.
@@ -9,10 +9,8 @@ extension Group {
   public func perform<Result: Sendable>(_ body: @escaping @Sendable (Group) throws -> Result) async throws -> Result {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        // A queue of its own has a thread of its own at once, while those of a shared one wait for cores.
-        DispatchQueue(label: "libring").async {
-          continuation.resume(with: Swift.Result { try body(self) })
-        }
+        // Not a dispatch queue: those have as many threads as there are cores, and get one more a second where all block.
+        Thread.detachNewThread { continuation.resume(with: Swift.Result { try body(self) }) }
       }
     } onCancel: {
       // It fails in a forked child alone, where nothing runs.
