@@ -16,7 +16,7 @@ awk '/^## / { here = $0 == "## Loading libring as a plugin" }
 awk -v first="$(head -n 1 "$part")" -v lines="$(wc -l <"$part")" '$0 == first { here = 1 } here && lines-- > 0' examples/c/plugin.c |
   diff "$part" -
 
-awk '/^```swift$/ { inside = 1; next } /^```$/ && inside { exit } inside' README.md | diff - examples/swift/Sources/all_reduce/main.swift
+awk '/^```swift$/ { inside = 1; next } /^```$/ && inside { exit } inside' README.md | diff - examples/swift/all_reduce/main.swift
 awk '/^```python$/ { inside = 1; next } /^```$/ && inside { exit } inside' README.md >"$part"
 [ -s "$part" ] || { echo "README has no program in Python"; exit 1; }
 awk -v first="$(head -n 1 "$part")" -v lines="$(wc -l <"$part")" '$0 == first { here = 1 } here && lines-- > 0' examples/python/all_reduce.py |

@@ -40,5 +40,5 @@ if ! command -v swift >/dev/null; then
   exit 0
 fi
 (cd bindings/swift && swift test --scratch-path "$stage/../package")
-(cd examples/swift && swift build --scratch-path "$stage/../example")
+(cd examples/swift/all_reduce && swift build --scratch-path "$stage/../example")
 sh examples/swift/test.sh "$stage/../example/debug/all_reduce"
