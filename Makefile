@@ -6,6 +6,7 @@
 # make test-cinstall  `cargo cinstall` beside make install; installs cargo-c into build/cargo-c, which takes some minutes
 # make test-mlx   those with stock MLX, in a Python of its own that this installs: programs on libring's plugin, and mixed rings
 # make test-go    those of the Go package and its example; some of them: cd bindings/go && ./with_checkout.sh go test -run Close
+# make test-swift   the package for Swift where Swift is; its module map, by clang, in any case
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
 # make bench-collectives  every collective beside Open MPI's; Debian and root, COLLECTIVES_FLAGS="--rounds 5 --n 2"
@@ -45,7 +46,7 @@ endif
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common -Itools/ring-accuracy
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-go test-valgrind test-install test-cinstall bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint docs abi abi-update header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-go test-valgrind test-install test-cinstall test-swift bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint docs abi abi-update header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -81,6 +82,7 @@ test: deps
 	@$(MAKE) --no-print-directory test-go
 	@$(MAKE) --no-print-directory test-valgrind
 	@$(MAKE) --no-print-directory test-install
+	@$(MAKE) --no-print-directory test-swift
 
 test-rust:
 	@$(STEP) "Rust tests" "^test result" cargo test --locked
@@ -124,6 +126,9 @@ test-install: tools
 test-cinstall: tools
 	@sh tools/deps.sh cinstall
 	@PATH="$(CURDIR)/build/cargo-c/bin:$$PATH" $(STEP) "cargo cinstall" "skipped" sh packaging/test/cinstall.sh
+
+test-swift: tools
+	@$(STEP) "Swift" "there is no Swift\|Executed .* tests" sh bindings/swift/test.sh
 
 bench: tools
 	@sh tools/deps.sh bench

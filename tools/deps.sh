@@ -70,6 +70,12 @@ if [ "$target" = cinstall ] && command -v apt-get >/dev/null && ! pkg-config --e
   missing="$missing openssl"
   packages="$packages libssl-dev"
 fi
+# The example in Python; elsewhere its test is skipped without.
+if [ "$target" = test ] && command -v apt-get >/dev/null && ! python3 -c 'import numpy' 2>/dev/null &&
+  ! /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  missing="$missing numpy"
+  packages="$packages python3-numpy"
+fi
 
 install_missing() {
   if [ "$(uname -s)" = Darwin ]; then
