@@ -128,7 +128,7 @@ test-cinstall: tools
 	@PATH="$(CURDIR)/build/cargo-c/bin:$$PATH" $(STEP) "cargo cinstall" "skipped" sh packaging/test/cinstall.sh
 
 test-swift: tools
-	@$(STEP) "Swift" "there is no Swift\|Executed .* tests" sh bindings/swift/test.sh
+	@$(STEP) "Swift" "there is no Swift\|Executed .* tests" sh packaging/staged.sh sh bindings/swift/test.sh
 
 bench: tools
 	@sh tools/deps.sh bench

@@ -1,11 +1,10 @@
 #!/bin/sh
-# The package for Swift against the checkout's library, which `make` has built: the module maps by clang, and where Swift is its
+# The package for Swift against an installed library, under packaging/staged.sh: the module maps by clang, and where Swift is its
 # tests and the smallest program.
 set -eu
 cd "$(dirname "$0")/../.."
-stage=$PWD/build/swift/stage
-PREFIX=$stage sh packaging/install.sh >/dev/null
-export PKG_CONFIG_PATH="$stage/lib/pkgconfig" LD_LIBRARY_PATH="$stage/lib" DYLD_LIBRARY_PATH="$stage/lib"
+stage=${RING_STAGE:?run it by packaging/staged.sh}
+built=$PWD/build/swift
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -39,6 +38,6 @@ if ! command -v swift >/dev/null; then
   echo "there is no Swift: its tests are skipped, and the module maps are right"
   exit 0
 fi
-(cd bindings/swift && swift test --scratch-path "$stage/../package")
-(cd examples/swift/all_reduce && swift build --scratch-path "$stage/../example")
-sh examples/swift/test.sh "$stage/../example/debug/all_reduce"
+(cd bindings/swift && swift test --scratch-path "$built/package")
+(cd examples/swift/all_reduce && swift build --scratch-path "$built/example")
+sh examples/swift/test.sh "$built/example/debug/all_reduce"
