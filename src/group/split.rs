@@ -282,7 +282,7 @@ impl Group {
                     let waits = || self.not_come(coming, neighbours);
                     let again = self.warn_of(&standstill, &call, waits);
                     clock.warned(&standstill, again);
-                    again
+                    continue;
                 }
                 Due::CallRoll | Due::Consult | Due::GiveUp => None,
             };
