@@ -195,6 +195,26 @@ static void stopped_inside(struct run *run, ring_group_t *group, int rank, int s
   ring_group_destroy(group);
 }
 
+/* Likewise while groups are made, links and all. */
+static void stopped_splitting(struct run *run, ring_group_t *group, int rank, int size) {
+  for (int32_t over = 0; !over;) {
+    ring_group_t *child = NULL;
+    OK(ring_group_split(group, 0, size - rank, &child));
+    CHECK(ring_group_rank(child) == size - 1 - rank);
+    ring_group_destroy(child);
+    int32_t mine = lines_of(run, rank);
+    OK(ring_all_reduce(group, &mine, &over, 1, RING_DTYPE_INT32, RING_OP_MAX));
+  }
+  if (rank != run->victim) {
+    char part[64];
+    snprintf(part, sizeof part, "rank %d (127.0.0.1:", run->victim);
+    CHECK(lines_of(run, rank) == 1);
+    expect_part(last_line(run, rank), part);
+    expect_part(last_line(run, rank), ") does not answer");
+  }
+  ring_group_destroy(group);
+}
+
 /* Messages to and from the victim, near and far, blocking and not, which it comes to when they have warned. */
 static void messages(struct run *run, ring_group_t *group, int rank, int size) {
   int victim = run->victim;
@@ -389,6 +409,7 @@ static const struct scenario scenarios[] = {
     {"late_env", late, WARNING_MS, 0, RING_WIRE_NATIVE, 0, 2},
     {"stopped", stopped, WARNING_MS, 0, RING_WIRE_NATIVE, 1, 0},
     {"stopped_inside", stopped_inside, WARNING_MS, 0, RING_WIRE_NATIVE, 1, 0},
+    {"stopped_splitting", stopped_splitting, WARNING_MS, 0, RING_WIRE_NATIVE, 1, 0},
     {"messages", messages, WARNING_MS, 0, RING_WIRE_NATIVE, 0, 0},
     {"chain", chain, WARNING_MS, 0, RING_WIRE_NATIVE, 0, 0},
     {"moves", moves, 500, 0, RING_WIRE_NATIVE, 0, 0},
@@ -432,7 +453,18 @@ static void body(int rank, int size, const char *hosts, void *data) {
   run->scenario->scene(run, group, rank, size);
 }
 
-static void play(const struct scenario *scenario, int size, int victim) {
+/* A ring in which one of two positions is the victim's: one at the end, one in the middle, at the same time, since
+ * mostly they wait. */
+enum { POSITIONS = 2 };
+struct play {
+  const struct scenario *scenario;
+  int size;
+};
+
+static void play(int position, int positions, const char *unused, void *data) {
+  const struct scenario *scenario = ((struct play *)data)->scenario;
+  int size = ((struct play *)data)->size, victim = position * (size / positions);
+  (void)unused;
   struct run *run = shared(sizeof *run);
   *run = (struct run){.scenario = scenario, .victim = victim};
   char *hosts = make_hosts(size, 1);
@@ -445,7 +477,7 @@ static void play(const struct scenario *scenario, int size, int victim) {
     await_lines(run, size, 1);
     kill(ranks.pids[victim], SIGCONT);
   }
-  await_ranks(&ranks, 60, 0);
+  await_ranks(&ranks, 80, 0);
   free(hosts);
 }
 
@@ -454,8 +486,8 @@ int main(int argc, char **argv) {
   int size = atoi(argv[2]);
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
     if (strcmp(scenarios[i].name, argv[1])) continue;
-    play(&scenarios[i], size, 0);
-    play(&scenarios[i], size, size / 2);
+    struct play both = {&scenarios[i], size};
+    run_ranks(POSITIONS, NULL, play, &both, 90, 0);
     return 0;
   }
   CHECK(0, "no scenario %s", argv[1]);
