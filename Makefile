@@ -3,6 +3,7 @@
 # make test       every test
 # make test-faults  those of ranks that die, stop or disagree
 # make test-large   those of 2 GiB, which need 12 GiB of memory and are skipped without
+# make test-cinstall  `cargo cinstall` beside make install; installs cargo-c into build/cargo-c, which takes some minutes
 # make test-mlx   those with stock MLX, in a Python of its own that this installs: programs on libring's plugin, and mixed rings
 # make bench      ring-perf on rings of two, four and eight, to benches/results; BENCH_FLAGS="--ranks 2 --rounds 5"
 # make bench-peers  libring beside its peers, which are installed first; Debian and root, PEERS_FLAGS="--rounds 5 --n 2"
@@ -12,7 +13,9 @@
 # make bench-kernels  each reduction beside a copy of the same bytes
 # make bench-links  rings of four whose links are 1 Gbit/s; needs root on Linux, LINKS="SCENARIO..." for some
 # make fuzz       the decoders, each for FUZZ_SECONDS=60
-# make lint       formatting, clippy, documentation, C warnings
+# make lint       formatting, clippy, documentation, C warnings, the ABI
+# make docs       the header's documentation to build/docs/html, the crate's to target/doc
+# make abi        the ABI beside its list (abi/libring.abi) and the last release; `make abi-update` accepts additions
 # make header     include/ring.h from src/ffi
 # make install    PREFIX=/usr/local LIBDIR=lib INCLUDEDIR=include DESTDIR=
 # make deps       the commands that these need, by apt-get
@@ -29,6 +32,7 @@ MLX_FLAGS ?=
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 STEP := sh tools/step.sh
+SUFFIX := $(if $(filter Darwin,$(shell uname -s)),dylib,so)
 CMAKE_FLAGS := -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
 # Where MPI's header is missing its program can't be looked at; its own build does.
 C_FILES := $(filter-out benches/collectives/openmpi.c,$(wildcard tools/*/*.c benches/*/*.c examples/c/*.c)) \
@@ -40,7 +44,7 @@ endif
 # clang and gcc each see what the other doesn't.
 C_WARNINGS := -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -Iinclude -Itools/common -Itools/ring-accuracy
 
-.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint header install deps build-deps lint-deps clean
+.PHONY: all library tools c-tests demo test test-rust test-c test-faults test-large test-mlx test-tools test-valgrind test-install test-cinstall bench bench-peers bench-collectives bench-mlx bench-kernels bench-links accuracy fuzz lint docs abi abi-update header install deps build-deps lint-deps clean
 .DEFAULT_GOAL := all
 
 all: tools
@@ -80,7 +84,7 @@ test-rust:
 	@$(STEP) "Rust tests" "^test result" cargo test --locked
 
 test-tools: tools
-	@$(STEP) "ring-perf, benches, examples, demo, README" "tests passed" ctest --test-dir build/tools -LE mlx -j $(JOBS) --output-on-failure
+	@$(STEP) "ring-perf, benches, examples, demo, README" "tests passed\|(Skipped)" ctest --test-dir build/tools -LE mlx -j $(JOBS) --output-on-failure
 
 c-tests: library
 	@$(STEP) "configuring the C tests" "" cmake -S c_tests -B build/c_tests
@@ -106,6 +110,10 @@ test-valgrind: c-tests
 
 test-install: tools
 	@$(STEP) "installing and linking" "" sh packaging/test/run.sh
+
+test-cinstall: tools
+	@sh tools/deps.sh cinstall
+	@PATH="$(CURDIR)/build/cargo-c/bin:$$PATH" $(STEP) "cargo cinstall" "skipped" sh packaging/test/cinstall.sh
 
 bench: tools
 	@sh tools/deps.sh bench
@@ -140,16 +148,30 @@ lint: lint-deps
 	@$(STEP) "cargo fmt (fuzz)" "" cargo fmt --check --manifest-path fuzz/Cargo.toml
 	@$(STEP) "cargo fmt (peers)" "" cargo fmt --check --manifest-path benches/peers/workers/rust/Cargo.toml
 	@$(STEP) "cargo clippy" "" cargo clippy --locked --all-targets -- -D warnings
-	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
+	@$(MAKE) --no-print-directory docs abi
 	@$(STEP) "the header is the source's" "" git diff --exit-code include/ring.h
 	@$(STEP) "C warnings (gcc)" "" gcc $(C_WARNINGS) $(C_FILES)
 	@$(STEP) "C warnings (clang)" "" clang $(C_WARNINGS) $(C_FILES)
+
+docs:
+	@sh tools/deps.sh docs
+	@RUSTDOCFLAGS="-D warnings" $(STEP) "rustdoc" "" cargo doc --locked --no-deps --document-private-items
+	@mkdir -p build/docs
+	@$(STEP) "Doxygen" "" doxygen docs/Doxyfile
+
+abi: library
+	@sh tools/deps.sh abi
+	@$(STEP) "the ABI is as listed" "" python3 abi/abi.py check include/ring.h target/release/libring.$(SUFFIX) abi/libring.abi
+	@$(STEP) "the ABI since the last release" "skipped" sh abi/since_tag.sh
+
+abi-update: library
+	@python3 abi/abi.py update include/ring.h target/release/libring.$(SUFFIX) abi/libring.abi
 
 header:
 	@$(STEP) "generating include/ring.h" "" cargo check --locked
 
 # The plugin is built last.
-MPI_PLUGIN := target/release/libring_mpi.$(if $(filter Darwin,$(shell uname -s)),dylib,so)
+MPI_PLUGIN := target/release/libring_mpi.$(SUFFIX)
 $(MPI_PLUGIN):
 	@$(MAKE) --no-print-directory tools
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `lint`, `bench`, `peers` or `collectives`. What is
-# missing is installed with apt-get where there is one; elsewhere it is named.
+# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `lint`, `docs`, `abi`, `cinstall`, `bench`, `peers`
+# or `collectives`. What is missing is installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
 # Commands and the Debian packages that have them.
@@ -14,7 +14,12 @@ mlx=$bench
 # The peers themselves are installed by benches/peers/build.sh: most are libraries.
 peers="$bench gcc:gcc g++:g++ ip:iproute2 unshare:util-linux"
 collectives="$bench mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ip:iproute2 unshare:util-linux"
-lint="gcc:gcc,libc6-dev clang:clang git:git"
+docs="doxygen:doxygen"
+abi="$build nm:binutils python3:python3 git:git"
+# It reads what Linux's compilers write.
+[ "$(uname -s)" != Linux ] || abi="$abi abidiff:abigail-tools"
+cinstall="$build pkg-config:pkg-config nm:binutils readelf:binutils"
+lint="gcc:gcc,libc6-dev clang:clang git:git $docs $abi"
 
 target=${1:-test}
 case $target in
@@ -23,9 +28,12 @@ case $target in
   mlx) wanted=$mlx ;;
   collectives) wanted=$collectives ;;
   lint) wanted=$lint ;;
+  docs) wanted=$docs ;;
+  abi) wanted=$abi ;;
+  cinstall) wanted=$cinstall ;;
   bench) wanted=$bench ;;
   peers) wanted=$peers ;;
-  *) echo "usage: deps.sh [build|test|mlx|lint|bench|peers|collectives]" >&2; exit 1 ;;
+  *) echo "usage: deps.sh [build|test|mlx|lint|docs|abi|cinstall|bench|peers|collectives]" >&2; exit 1 ;;
 esac
 
 if ! command -v cargo >/dev/null; then
@@ -53,6 +61,11 @@ case $target in test | mlx) with_mlx=1 ;; esac
 if [ -n "$with_mlx" ] && command -v apt-get >/dev/null && ! python3 -c 'import ensurepip' 2>/dev/null; then
   missing="$missing venv"
   packages="$packages python3-venv"
+fi
+# cargo-c links the system's OpenSSL.
+if [ "$target" = cinstall ] && command -v apt-get >/dev/null && ! pkg-config --exists openssl 2>/dev/null; then
+  missing="$missing openssl"
+  packages="$packages libssl-dev"
 fi
 
 install_missing() {
@@ -86,7 +99,18 @@ install_mlx() {
   fi
 }
 
+# Without optimisation: it runs cargo and copies files.
+install_cargo_c() {
+  root=$(cd "$(dirname "$0")/.." && pwd)/build/cargo-c
+  if PATH="$root/bin:$PATH" cargo cinstall --version >/dev/null 2>&1; then return 0; fi
+  echo "building cargo-c into build/cargo-c, some minutes"
+  if ! cargo install --quiet --locked --debug --root "$root" cargo-c@0.10.24 >"$log" 2>&1; then
+    echo "cargo-c can't be installed, and the test with it is skipped: $(tail -n 1 "$log")"
+  fi
+}
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 [ -z "$missing" ] || install_missing
 [ -z "$with_mlx" ] || install_mlx
+[ "$target" != cinstall ] || install_cargo_c

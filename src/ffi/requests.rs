@@ -4,14 +4,12 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::arguments::{self, Place};
 use super::boundary::{on_group, on_request, usable_request, value};
 use super::group::ring_group_t;
-use super::messages::accepted;
+use super::pointers::{input, output};
 use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
-use crate::bootstrap::config::timeout_from_ms;
-use crate::error::{Error, Result, Status};
-use crate::group::{Call, Kind, Message, Request};
+use crate::untyped::{self, Call, Kind, Message, Place, Request, accepted, timeout_from_ms};
+use crate::{Error, Result, Status};
 
 /// A collective or a message that was started and goes on beside its caller. Until it is done its buffers belong
 /// to the library: the caller neither writes, frees nor reads them, but those that are only sent, which it may
@@ -27,14 +25,15 @@ pub struct ring_request {
 /// A call that goes on beside its caller.
 pub type ring_request_t = ring_request;
 
-/// Starts ring_all_reduce and returns at once; *out becomes its request, which is to be destroyed. It takes its
+/// Starts ring_all_reduce and returns at once; *out becomes its request, which the caller owns and ends with
+/// ring_request_destroy. It takes its
 /// place in the order of the group's calls now, and its buffers until it is done. Requests of collectives run
 /// one after the other; messages, one at a time per direction of a pair, run beside them and beside each other. The
 /// group's first request starts a thread that runs them all.
 ///
-/// Returned at once, and *out is left alone: what ring_all_reduce refuses (RING_STATUS_INVALID_ARGUMENT, also where
-/// out is NULL, RING_STATUS_UNSUPPORTED, RING_STATUS_INVALID_STATE); the group's failure; RING_STATUS_SYSTEM (the
-/// thread can't be started), which fails the group. All else is what ring_request_wait returns.
+/// Returned at once, and *out is left alone: what ring_all_reduce refuses, with RING_STATUS_INVALID_ARGUMENT also
+/// where out is NULL; the group's failure; and RING_STATUS_SYSTEM where the thread can't be started, which fails the
+/// group. All else is what ring_request_wait returns.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_all_reduce_async(
@@ -47,7 +46,7 @@ pub unsafe extern "C" fn ring_all_reduce_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_all_reduce_async", group, Kind::AllReduce, out, |_| {
-        arguments::all_reduce(send, recv, count, dtype, op)
+        untyped::all_reduce(input(send), output(recv), count, dtype, op)
     })
 }
 
@@ -64,7 +63,7 @@ pub unsafe extern "C" fn ring_reduce_scatter_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_reduce_scatter_async", group, Kind::ReduceScatter, out, |place| {
-        arguments::reduce_scatter(place, send, recv, recv_count, dtype, op)
+        untyped::reduce_scatter(place, input(send), output(recv), recv_count, dtype, op)
     })
 }
 
@@ -80,7 +79,7 @@ pub unsafe extern "C" fn ring_all_gather_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_all_gather_async", group, Kind::AllGather, out, |place| {
-        arguments::all_gather(place, send, recv, send_count, dtype)
+        untyped::all_gather(place, input(send), output(recv), send_count, dtype)
     })
 }
 
@@ -96,7 +95,7 @@ pub unsafe extern "C" fn ring_broadcast_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_broadcast_async", group, Kind::Broadcast, out, |place| {
-        arguments::broadcast(place, buf, count, dtype, root)
+        untyped::broadcast(place, output(buf), count, dtype, root)
     })
 }
 
@@ -112,7 +111,7 @@ pub unsafe extern "C" fn ring_all_to_all_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_all_to_all_async", group, Kind::AllToAll, out, |place| {
-        arguments::all_to_all(place, send, recv, count, dtype)
+        untyped::all_to_all(place, input(send), output(recv), count, dtype)
     })
 }
 
@@ -128,9 +127,7 @@ pub unsafe extern "C" fn ring_send_async(
     dst: i32,
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
-    message("ring_send_async", group, true, out, |place| {
-        arguments::message(place, ("buf", buf), count, dtype, ("dst", dst))
-    })
+    message("ring_send_async", group, true, out, |place| untyped::send(place, input(buf), count, dtype, dst))
 }
 
 /// Starts ring_recv. No collective waits for it. See ring_send_async.
@@ -145,7 +142,7 @@ pub unsafe extern "C" fn ring_recv_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     message("ring_recv_async", group, false, out, |place| {
-        arguments::message(place, ("buf", buf), count, dtype, ("src", src))
+        untyped::recv(place, output(buf), count, dtype, src)
     })
 }
 
@@ -156,14 +153,14 @@ pub unsafe extern "C" fn ring_barrier_async(
     group: *mut ring_group_t,
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
-    collective("ring_barrier_async", group, Kind::Barrier, out, |_| Ok(Call::new(Kind::Barrier, 0)))
+    collective("ring_barrier_async", group, Kind::Barrier, out, |_| untyped::barrier())
 }
 
 /// Tells in *done whether the request is done, whether it succeeded or failed: ring_request_wait has its
-/// status. May be repeated. Never waits.
+/// status. May be repeated. Never blocks.
 ///
-/// RING_STATUS_INVALID_ARGUMENT: request or done is NULL. RING_STATUS_INVALID_STATE: called from a callback or in a
-/// forked child.
+/// - RING_STATUS_INVALID_ARGUMENT: request or done is NULL.
+/// - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_request_test(request: *mut ring_request_t, done: *mut bool) -> ring_status_t {
@@ -177,13 +174,16 @@ pub unsafe extern "C" fn ring_request_test(request: *mut ring_request_t, done: *
     })
 }
 
-/// Waits for the request for timeout_ms at most (0 asks once, RING_TIMEOUT_INFINITE waits for its end, which the
-/// group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
+/// Blocks until the request is done, for timeout_ms milliseconds at most (0 asks once, RING_TIMEOUT_INFINITE waits
+/// for its end, which the group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
 /// failure. May be repeated, by several threads, too.
 ///
-/// RING_STATUS_PENDING: it still runs, and the group is well. RING_STATUS_ABORTED: the group was destroyed first,
-/// or aborted. RING_STATUS_INVALID_ARGUMENT: request is NULL. RING_STATUS_INVALID_STATE: called from a callback or in
-/// a forked child. Others: as the blocking call would have returned them.
+/// - RING_STATUS_PENDING: it still runs, and the group is well.
+/// - RING_STATUS_ABORTED: the group was destroyed first, or aborted.
+/// - RING_STATUS_INVALID_ARGUMENT: request is NULL.
+/// - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+///
+/// Others: as the blocking call would have returned them.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_request_wait(request: *mut ring_request_t, timeout_ms: u32) -> ring_status_t {
@@ -193,8 +193,8 @@ pub unsafe extern "C" fn ring_request_wait(request: *mut ring_request_t, timeout
     })
 }
 
-/// Frees the request, and waits for its end first if it still runs; NULL does nothing. From a callback and in a
-/// forked child it does nothing either.
+/// Frees the request, and blocks until its end first if it still runs; NULL does nothing. Any thread may call it, once:
+/// the handle must not be used afterwards. From a callback and in a forked child it does nothing either.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_request_destroy(request: *mut ring_request_t) {
     let Ok(ours) = usable_request("ring_request_destroy", request) else { return };
