@@ -544,7 +544,13 @@ typedef struct ring_config {
    */
   const char *trace_dir;
   /**
-   * Not in this build.
+   * A call that has made no progress for so many milliseconds puts a line in the log, at
+   * RING_LOG_LEVEL_WARN; 0: none does. It names the rank that is waited for, and says whether that has
+   * made the call, as all ranks answer a moment later (with RING_WIRE_MLX, the neighbour that is waited for,
+   * as far as this rank sees). A further line comes each time that the wait has lasted twice as long; progress
+   * ends it, and a timeout that isn't longer comes first. The call goes on as it would, once a log callback has
+   * returned. Requests count from when they have their turn; ranks may differ; groups that are split off have
+   * it, too.
    */
   uint32_t stall_warning_ms;
   /**
@@ -965,11 +971,12 @@ ring_status_t ring_group_create(const ring_config_t *config,
  *   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
  *
  * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
- * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, RING_WIRE (native or mlx), and
- * RING_LOG (error, warn, info or debug), which sends the log to stderr unless a log callback is set.
+ * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_STALL_WARNING_MS, RING_CONNECTIONS, RING_WIRE
+ * (native or mlx), and RING_LOG (error, warn, info or debug), which sends the log to stderr unless a log
+ * callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT, RING_TRACE or RING_STALL_WARNING_MS is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT or RING_TRACE is set.
  */
 RING_NODISCARD
 ring_status_t ring_group_create_from_env(ring_group_t **out);

@@ -79,7 +79,13 @@ pub struct ring_config {
     pub flags: u32,
     /// Directory for traces; NULL: none. Not in this build.
     pub trace_dir: *const c_char,
-    /// Not in this build.
+    /// A call that has made no progress for so many milliseconds puts a line in the log, at
+    /// RING_LOG_LEVEL_WARN; 0: none does. It names the rank that is waited for, and says whether that has
+    /// made the call, as all ranks answer a moment later (with RING_WIRE_MLX, the neighbour that is waited for,
+    /// as far as this rank sees). A further line comes each time that the wait has lasted twice as long; progress
+    /// ends it, and a timeout that isn't longer comes first. The call goes on as it would, once a log callback has
+    /// returned. Requests count from when they have their turn; ranks may differ; groups that are split off have
+    /// it, too.
     pub stall_warning_ms: u32,
     /// 0.
     pub reserved: u32,
