@@ -66,7 +66,6 @@ static void fields(void) {
         config.hosts = "[\"127.0.0.1:5000\",\"[::1]:5001\"]");
   FIELD(lacks, "transport", config.transport = RING_TRANSPORT_SHM);
   FIELD(lacks, "trace_dir", config.trace_dir = "x");
-  FIELD(lacks, "stall_warning_ms", config.stall_warning_ms = 1);
 }
 
 #define MEETING(part, ...)                                                                  \

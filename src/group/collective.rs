@@ -17,7 +17,7 @@ use super::planning::{
 use super::turns::Ticket;
 use crate::bootstrap::config::Wire;
 use crate::dtype::Dtype;
-use crate::engine::{Engine, Fault, Observer, Task, Traffic, Turn};
+use crate::engine::{Engine, Fault, Observer, Standstill, Task, Traffic, Turn};
 use crate::error::{Error, Result, Status};
 use crate::kernels::FloatMode;
 use crate::link::Link;
@@ -122,7 +122,7 @@ impl<'g, 'a> Collective<'g, 'a> {
             true => Stage::Counts(Counts::of(&call, place)),
         };
         let header = CallHeader { refused: ticket.refused(), ..call.header(ticket.number) };
-        let watched = Watched { group, lanes: place.lanes, awaits: [false; 2] };
+        let watched = Watched { group, header, place, awaits: [false; 2] };
         let mut collective =
             Collective { group, call, header, place, timeout, machine, stage, part, watched };
         if let Err(refusal) = collective.lay() {
@@ -207,8 +207,8 @@ impl<'g, 'a> Collective<'g, 'a> {
         debug_assert!(matches!(self.stage, Stage::Exchange));
         let floats = self.call.op.is_some() && self.call.dtype.is_some_and(Dtype::is_floating);
         let _mode = floats.then(FloatMode::ieee);
-        let Collective { group, timeout, .. } = self;
-        let mut watched = Watched { group, lanes: self.place.lanes, awaits: [false; 2] };
+        let Collective { group, timeout, header, place, .. } = self;
+        let mut watched = Watched { group, header, place, awaits: [false; 2] };
         let (task, engine, links) = self.parts();
         let result = engine.run(&task, links, &group.health.stop, timeout, &mut watched);
         self.end(result)
@@ -318,6 +318,11 @@ impl Operation for Collective<'_, '_> {
         self.watched.woke(slept);
     }
 
+    fn warn(&mut self, standstill: &Standstill) -> Option<Duration> {
+        let stalled = self.stalled();
+        self.watched.warn(standstill, &stalled)
+    }
+
     fn stalled(&mut self) -> Fault {
         let (task, engine, _) = self.parts();
         engine.stalled(&task)
@@ -335,14 +340,16 @@ impl Operation for Collective<'_, '_> {
 /// A collective as its engine shows it to the other ranks.
 struct Watched<'g> {
     group: &'g Group,
-    lanes: usize,
+    header: CallHeader,
+    place: Place,
     /// Whether it waits for the right and for the left neighbour, as it fell asleep.
     awaits: [bool; 2],
 }
 
 impl Observer for Watched<'_> {
     fn sleeps(&mut self, traffic: &[Traffic]) {
-        let sides = [&traffic[..self.lanes], &traffic[self.lanes..2 * self.lanes]];
+        let lanes = self.place.lanes;
+        let sides = [&traffic[..lanes], &traffic[lanes..2 * lanes]];
         self.awaits = sides.map(|links| links.iter().any(|link| link.awaits || link.sends));
         self.group.health.progress(wire::Traffic {
             sent: sides.map(|links| links.iter().map(|link| link.sent).sum()),
@@ -357,6 +364,16 @@ impl Observer for Watched<'_> {
 
     fn call_roll(&mut self) {
         self.group.health.call_roll();
+    }
+
+    fn warns_after(&self) -> Option<Duration> {
+        self.group.stall_warning
+    }
+
+    fn warn(&mut self, standstill: &Standstill, stalled: &Fault) -> Option<Duration> {
+        let rank = |link| rank_of_link(self.place, link);
+        let call = Running { header: self.header, message: None, timeout: None, rank: &rank };
+        self.group.warn(standstill, stalled, &call)
     }
 
     fn consult(&mut self) {

@@ -17,6 +17,7 @@ mod planning;
 mod request;
 mod requests;
 mod split;
+mod stall;
 mod stats;
 mod turns;
 
@@ -66,6 +67,8 @@ pub struct Group {
     /// None in a group of one, and on stock MLX's wire.
     reach: Option<Reach>,
     connect_timeout: Option<Duration>,
+    /// A call that stands still for so long is worth a line in the log; None: none is.
+    stall_warning: Option<Duration>,
     /// Of all groups of the family; None in a group of one, and on stock MLX's wire, which has nothing to watch.
     watcher: Option<Arc<Watcher>>,
 }
@@ -78,8 +81,8 @@ impl Group {
         let size = config.entries.len();
         let peers = Peers { rank: config.rank, size, addresses: Vec::new() };
         let signals = Signals::new().map_err(|error| Error::system("making a pipe", &error))?;
-        let Config { timeout, connect_timeout, wide, wire, .. } = *config;
-        let settings = Settings { timeout, connect_timeout, wide, wire };
+        let Config { timeout, connect_timeout, stall_warning, wide, wire, .. } = *config;
+        let settings = Settings { timeout, connect_timeout, stall_warning, wide, wire };
         let counters = Arc::default();
         if size == 1 {
             return Ok(Arc::new(Group::new(peers, Links::new(1), signals, settings, None, counters)?));
@@ -137,6 +140,7 @@ impl Group {
             wire: settings.wire,
             reach,
             connect_timeout: settings.connect_timeout,
+            stall_warning: settings.stall_warning,
             watcher,
         };
         group.set_timeout(settings.timeout);
@@ -274,6 +278,7 @@ impl Drop for Group {
 struct Settings {
     timeout: Option<Duration>,
     connect_timeout: Option<Duration>,
+    stall_warning: Option<Duration>,
     wide: bool,
     wire: Wire,
 }

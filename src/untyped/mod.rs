@@ -23,11 +23,12 @@ pub use crate::bootstrap::config::{
 pub use crate::bootstrap::environment::settings as settings_from_environment;
 pub use crate::bootstrap::secret::{MAX_SECRET, Secret};
 pub use crate::group::{Call, Group, Kind, Message, Parts, Request, Stretch};
-pub use crate::memory::{Input, Output, Plain, Region};
+pub use crate::memory::{Input, Output, Plain};
 pub use crate::panics::caught;
 
 use crate::dtype::{Dtype, Op};
 use crate::error::{Error, Result, Status};
+use crate::memory::Region;
 
 /// This rank, and the number of the group's ranks.
 pub type Place = (usize, usize);
