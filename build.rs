@@ -7,9 +7,9 @@ use std::{env, fs};
 fn after_includes() -> String {
     let part = |name: &str| env::var(name).unwrap_or_default();
     format!(
-        "\n/** Of this header, as the next two; ring_version_string has the library's. */\n\
-         #define RING_VERSION_MAJOR {}\n/** Likewise. */\n#define RING_VERSION_MINOR {}\n\
-         /** Likewise. */\n#define RING_VERSION_PATCH {}\n\
+        "\n/** This header's version: its first number. ring_version_string has the library's. */\n\
+         #define RING_VERSION_MAJOR {}\n/** Its second number. */\n#define RING_VERSION_MINOR {}\n\
+         /** Its third number. */\n#define RING_VERSION_PATCH {}\n\
          /** (major << 16) | (minor << 8) | patch, of this header; ring_version gives that of the library. */\n\
          #define RING_VERSION ((RING_VERSION_MAJOR << 16) | (RING_VERSION_MINOR << 8) | RING_VERSION_PATCH)\n\
          /** The ABI that this header describes: a library with another ring_abi_version isn't to be used with it. */\n\

@@ -29,11 +29,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Of this header, as the next two; ring_version_string has the library's. */
+/** This header's version: its first number. ring_version_string has the library's. */
 #define RING_VERSION_MAJOR 0
-/** Likewise. */
+/** Its second number. */
 #define RING_VERSION_MINOR 1
-/** Likewise. */
+/** Its third number. */
 #define RING_VERSION_PATCH 0
 /** (major << 16) | (minor << 8) | patch, of this header; ring_version gives that of the library. */
 #define RING_VERSION ((RING_VERSION_MAJOR << 16) | (RING_VERSION_MINOR << 8) | RING_VERSION_PATCH)
@@ -566,10 +566,10 @@ typedef struct ring_config ring_config_t;
 
 /**
  * Reduces count elements of the host program's own: acc[i] = acc[i] op input[i], where acc holds this rank's
- * values and input those received; both pointers hold for the call alone. op is associative and commutative. Runs on the thread that made the call,
- * never concurrently within a call, on any number of whole elements; acc and input don't overlap and are
- * aligned to min(16, the largest power of two that divides element_bytes). user_data is the call's. It must
- * not unwind or longjmp; calls on groups from inside it give RING_STATUS_INVALID_STATE.
+ * values and input those received; both pointers hold for the call alone. op is associative and commutative. Runs on
+ * the thread that made the call, never concurrently within a call, on any number of whole elements; acc and input
+ * don't overlap and are aligned to min(16, the largest power of two that divides element_bytes). user_data is the
+ * call's. It must not unwind or longjmp; calls on groups from inside it give RING_STATUS_INVALID_STATE.
  */
 typedef void (*ring_reduce_fn)(void *acc, const void *input, size_t count, void *user_data);
 
@@ -1362,10 +1362,9 @@ ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,
 
 /**
  * Starts ring_all_reduce and returns at once; *out becomes its request, which the caller owns and ends with
- * ring_request_destroy. It takes its
- * place in the order of the group's calls now, and its buffers until it is done. Requests of collectives run
- * one after the other; messages, one at a time per direction of a pair, run beside them and beside each other. The
- * group's first request starts a thread that runs them all.
+ * ring_request_destroy. It takes its place in the order of the group's calls now, and its buffers until it is done.
+ * Requests of collectives run one after the other; messages, one at a time per direction of a pair, run beside them
+ * and beside each other. The group's first request starts a thread that runs them all.
  *
  * Returned at once, and *out is left alone: what ring_all_reduce refuses, with RING_STATUS_INVALID_ARGUMENT also
  * where out is NULL; the group's failure; and RING_STATUS_SYSTEM where the thread can't be started, which fails the
@@ -1468,8 +1467,8 @@ ring_status_t ring_request_test(ring_request_t *request,
 
 /**
  * Blocks until the request is done, for timeout_ms milliseconds at most (0 asks once, RING_TIMEOUT_INFINITE waits
- * for its end, which the group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
- * failure. May be repeated, by several threads, too.
+ * for its end, which the group's timeout brings about) and returns the operation's status; ring_last_error then has
+ * the text of its failure. May be repeated, by several threads, too.
  *
  * - RING_STATUS_PENDING: it still runs, and the group is well.
  * - RING_STATUS_ABORTED: the group was destroyed first, or aborted.

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// deadline.
 const ROLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Longer than anything stands still.
+const NEVER: Duration = Duration::MAX;
+
 /// What is due in an operation in which nothing moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
@@ -49,8 +52,6 @@ pub struct Clock {
     /// The deadline is over and the links are looked at for the last time.
     last_look: bool,
 }
-
-const NEVER: Duration = Duration::MAX;
 
 impl Clock {
     /// The operation begins, whose standstill is worth a warning after so long. Reads no clock.
@@ -155,6 +156,7 @@ mod tests {
         clock.missed(t);
         assert_eq!(clock.missed(t + TIMEOUT * 1000), Due::Nothing(None));
     }
+
     #[test]
     fn a_standstill_is_warned_of_once_then_after_twice_the_time() {
         let ms = Duration::from_millis;

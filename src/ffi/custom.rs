@@ -10,10 +10,10 @@ use super::types::ring_status_t;
 use crate::untyped::{self, Function, Kind};
 
 /// Reduces count elements of the host program's own: acc[i] = acc[i] op input[i], where acc holds this rank's
-/// values and input those received; both pointers hold for the call alone. op is associative and commutative. Runs on the thread that made the call,
-/// never concurrently within a call, on any number of whole elements; acc and input don't overlap and are
-/// aligned to min(16, the largest power of two that divides element_bytes). user_data is the call's. It must
-/// not unwind or longjmp; calls on groups from inside it give RING_STATUS_INVALID_STATE.
+/// values and input those received; both pointers hold for the call alone. op is associative and commutative. Runs on
+/// the thread that made the call, never concurrently within a call, on any number of whole elements; acc and input
+/// don't overlap and are aligned to min(16, the largest power of two that divides element_bytes). user_data is the
+/// call's. It must not unwind or longjmp; calls on groups from inside it give RING_STATUS_INVALID_STATE.
 pub type ring_reduce_fn = Option<
     unsafe extern "C" fn(acc: *mut c_void, input: *const c_void, count: usize, user_data: *mut c_void),
 >;

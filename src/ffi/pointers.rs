@@ -6,7 +6,8 @@ use crate::untyped::{Input, Output};
 
 /// A buffer that is read.
 pub fn input<'a>(start: *const c_void) -> Input<'a> {
-    // SAFETY: the caller owns, for the length of the call, what its arguments say is there.
+    // SAFETY: ring.h has the caller keep what its arguments say is there until the call, or the request that it starts,
+    // is done, and leave it as it is.
     unsafe { Input::at(start) }
 }
 

@@ -26,10 +26,9 @@ pub struct ring_request {
 pub type ring_request_t = ring_request;
 
 /// Starts ring_all_reduce and returns at once; *out becomes its request, which the caller owns and ends with
-/// ring_request_destroy. It takes its
-/// place in the order of the group's calls now, and its buffers until it is done. Requests of collectives run
-/// one after the other; messages, one at a time per direction of a pair, run beside them and beside each other. The
-/// group's first request starts a thread that runs them all.
+/// ring_request_destroy. It takes its place in the order of the group's calls now, and its buffers until it is done.
+/// Requests of collectives run one after the other; messages, one at a time per direction of a pair, run beside them
+/// and beside each other. The group's first request starts a thread that runs them all.
 ///
 /// Returned at once, and *out is left alone: what ring_all_reduce refuses, with RING_STATUS_INVALID_ARGUMENT also
 /// where out is NULL; the group's failure; and RING_STATUS_SYSTEM where the thread can't be started, which fails the
@@ -175,8 +174,8 @@ pub unsafe extern "C" fn ring_request_test(request: *mut ring_request_t, done: *
 }
 
 /// Blocks until the request is done, for timeout_ms milliseconds at most (0 asks once, RING_TIMEOUT_INFINITE waits
-/// for its end, which the group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
-/// failure. May be repeated, by several threads, too.
+/// for its end, which the group's timeout brings about) and returns the operation's status; ring_last_error then has
+/// the text of its failure. May be repeated, by several threads, too.
 ///
 /// - RING_STATUS_PENDING: it still runs, and the group is well.
 /// - RING_STATUS_ABORTED: the group was destroyed first, or aborted.

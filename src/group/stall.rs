@@ -77,8 +77,8 @@ impl Group {
             }
         };
         // Not as a floating-point number: their formatting is 20 KB that nothing else here needs.
-        let tenths = standstill.idle.as_millis() / 100;
-        let (rank, seconds, tenths) = (self.rank(), tenths / 10, tenths % 10);
+        let (seconds, tenths) = (standstill.idle.as_secs(), standstill.idle.subsec_millis() / 100);
+        let rank = self.rank();
         log::line!(Warn, "rank {rank}: {name} has waited {seconds}.{tenths} s: {text}");
         None
     }

@@ -87,6 +87,13 @@ impl Config {
         self
     }
 
+    /// A call that stands still for so long puts a line in the log that names who it waits for; None, the default: none
+    /// does.
+    pub fn stall_warning(mut self, after: Option<Duration>) -> Config {
+        self.settings.stall_warning_ms = after.map_or(0, |after| milliseconds(Some(after)));
+        self
+    }
+
     /// TCP connections per neighbour and address, alike on all ranks; 1 by default, at most 64.
     pub fn connections(mut self, connections: u32) -> Config {
         self.settings.connections = connections;
@@ -145,7 +152,11 @@ mod tests {
         let config = Config::rendezvous(2, 3, "[::1]:5000").connections(3).wide_accumulation(true);
         let checked = config.timeout(None).check().unwrap();
         assert_eq!((checked.rank, checked.entries.len(), checked.connections), (2, 3, 3));
-        assert!(checked.wide && checked.timeout.is_none());
+        assert!(checked.wide && checked.timeout.is_none() && checked.stall_warning.is_none());
+        let warned =
+            |after| Config::hosts(0, r#"["a:1"]"#).stall_warning(after).check().unwrap().stall_warning;
+        assert_eq!(warned(Some(Duration::from_micros(1))), Some(Duration::from_millis(1)));
+        assert_eq!(warned(None), None);
         for wrong in [
             Config::hosts(2, r#"["a:1", "b:2"]"#),
             Config::hosts(usize::MAX, r#"["a:1", "b:2"]"#),

@@ -78,15 +78,16 @@ impl<B: Buffers> Drop for Request<B> {
     }
 }
 
-/// A vector's elements, for as long as its request runs: that keeps the vector, which nobody moves or frees before.
+/// A vector's elements, to be read until its request is done.
 fn read<T: Element>(buffer: &[T]) -> Input<'static> {
-    // SAFETY: see above.
+    // SAFETY: the request keeps the vector, untouched, and waits for its end before it lets go of it. Elements are where
+    // they were when the vector itself is moved.
     unsafe { Input::at(buffer.as_ptr().cast()) }
 }
 
 /// Likewise, to write them.
 fn write<T: Element>(buffer: &mut [T]) -> Output<'static> {
-    // SAFETY: see above.
+    // SAFETY: as in `read`; the request owns the vector, so that nobody else has these elements.
     unsafe { Output::at(buffer.as_mut_ptr().cast::<c_void>()) }
 }
 

@@ -158,6 +158,7 @@ mod tests {
         let verdict = health.judge_collective(&call);
         assert_eq!(verdict.text, "rank 1 has made no call since call 0; it has not made call 1");
     }
+
     #[test]
     fn a_survey_waits_for_answers_of_the_standstill_and_fails_nothing() {
         let (health, mut peer) = rank_and_peer();
