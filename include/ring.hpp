@@ -560,6 +560,7 @@ inline std::uint32_t to_ms(std::chrono::milliseconds time, std::uint32_t least) 
                                                                     : static_cast<std::uint32_t>(count);
 }
 
+constexpr ring_op_t number(op how) noexcept { return static_cast<ring_op_t>(how); }
 template <class T>
 constexpr ring_dtype_t number() noexcept {
   static_assert(std::is_trivially_copyable_v<T>, "elements travel as their bytes");
@@ -639,7 +640,8 @@ inline std::size_t extent(span<const std::size_t> counts, span<const std::size_t
   return end;
 }
 /* Whether counts and displacements are one a rank, and their parts are the buffer, or lie in it. */
-inline bool lie(std::size_t elements, span<const std::size_t> counts, span<const std::size_t> displs, int ranks) noexcept {
+inline bool parts_fit(std::size_t elements, span<const std::size_t> counts, span<const std::size_t> displs,
+                      int ranks) noexcept {
   const auto entries = static_cast<std::size_t>(ranks < 0 ? 0 : ranks);
   if (counts.size() != entries || !counts.data() || (!displs.empty() && displs.size() != entries)) return false;
   const std::size_t end = extent(counts, displs);
@@ -924,7 +926,9 @@ class group {
   void all_reduce(const Send &send, Recv &&recv, op how, report to = {}) {
     const auto b = detail::both(send, std::forward<Recv>(recv));
     const auto sizes = detail::alike("ring_all_reduce", b.in.size(), b.out.size());
-    tell(ring_all_reduce(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(), static_cast<ring_op_t>(how)), to, &sizes);
+    tell(ring_all_reduce(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(),
+                         detail::number(how)),
+         to, &sizes);
   }
   /** ring_all_reduce in place. */
   template <class Buffer>
@@ -937,14 +941,17 @@ class group {
   void reduce_scatter(const Send &send, Recv &&recv, op how, report to = {}) {
     const auto b = detail::both(send, std::forward<Recv>(recv));
     const auto sizes = send_holds("ring_reduce_scatter", b.in.size(), b.out.size());
-    tell(ring_reduce_scatter(native_handle(), b.in.data(), b.out.data(), sizes.count(b.out.size()), b.type(), static_cast<ring_op_t>(how)), to, &sizes);
+    tell(ring_reduce_scatter(native_handle(), b.in.data(), b.out.data(), sizes.count(b.out.size()), b.type(),
+                             detail::number(how)),
+         to, &sizes);
   }
   /** ring_reduce_scatter_v: counts has an entry for each rank, whose parts are packed in send. */
   template <class Send, class Recv>
   void reduce_scatter_v(const Send &send, Recv &&recv, span<const std::size_t> counts, op how, report to = {}) {
     const auto b = detail::both(send, std::forward<Recv>(recv));
     const auto sizes = scattered("ring_reduce_scatter_v", b.in.size(), b.out.size(), counts);
-    tell(ring_reduce_scatter_v(native_handle(), b.in.data(), b.out.data(), sizes.fit ? counts.data() : nullptr, b.type(), static_cast<ring_op_t>(how)),
+    tell(ring_reduce_scatter_v(native_handle(), b.in.data(), b.out.data(), sizes.fit ? counts.data() : nullptr, b.type(),
+                               detail::number(how)),
          to, &sizes);
   }
   /** ring_reduce. Elsewhere than at the root recv is ignored, and may be empty. */
@@ -953,7 +960,9 @@ class group {
     const auto b = detail::both(send, std::forward<Recv>(recv));
     auto sizes = detail::alike("ring_reduce", b.in.size(), b.out.size());
     sizes.fit |= rank() != root;
-    tell(ring_reduce(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(), static_cast<ring_op_t>(how), root), to, &sizes);
+    tell(ring_reduce(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(),
+                     detail::number(how), root),
+         to, &sizes);
   }
 
   /** @} */
@@ -974,7 +983,8 @@ class group {
     const auto b = detail::both(send, std::forward<Recv>(recv));
     detail::reduction<typename decltype(b)::element, std::remove_reference_t<Fn>> by{fn, native_handle()};
     const auto sizes = detail::alike("ring_all_reduce_custom", b.in.size(), b.out.size());
-    const auto got = ring_all_reduce_custom(by.group, b.in.data(), b.out.data(), sizes.count(b.in.size()), b.bytes, by.run, &by);
+    const auto got =
+        ring_all_reduce_custom(by.group, b.in.data(), b.out.data(), sizes.count(b.in.size()), b.bytes, by.run, &by);
     by.rethrow();
     tell(got, to, &sizes);
   }
@@ -1018,10 +1028,11 @@ class group {
   }
   /** The same with each part's place in recv, which they needn't fill; no displacements at all pack them. */
   template <class Send, class Recv>
-  void all_gather_v(const Send &send, Recv &&recv, span<const std::size_t> counts, span<const std::size_t> displs, report to = {}) {
+  void all_gather_v(const Send &send, Recv &&recv, span<const std::size_t> counts, span<const std::size_t> displs,
+                    report to = {}) {
     const auto b = detail::both(send, std::forward<Recv>(recv));
     const detail::lengths sizes = {"ring_all_gather_v", detail::packed_parts, b.in.size(), b.out.size(),
-                                   size() < 1 || detail::lie(b.out.size(), counts, displs, size())};
+                                   size() < 1 || detail::parts_fit(b.out.size(), counts, displs, size())};
     tell(ring_all_gather_v(native_handle(), b.in.data(), b.in.size(), b.out.data(), sizes.fit ? counts.data() : nullptr,
                            displs.empty() ? nullptr : displs.data(), b.type()),
          to, &sizes);
@@ -1053,7 +1064,8 @@ class group {
   void all_to_all(const Send &send, Recv &&recv, report to = {}) {
     const auto b = detail::both(send, std::forward<Recv>(recv));
     const auto sizes = blocks("ring_all_to_all", b.in.size(), b.out.size());
-    tell(ring_all_to_all(native_handle(), b.in.data(), b.out.data(), sizes.count(block(b.in.size())), b.type()), to, &sizes);
+    tell(ring_all_to_all(native_handle(), b.in.data(), b.out.data(), sizes.count(block(b.in.size())), b.type()),
+         to, &sizes);
   }
   /** ring_all_to_all_v, with blocks packed in the order of ranks. */
   template <class Send, class Recv>
@@ -1067,12 +1079,13 @@ class group {
   void all_to_all_v(const Send &send, span<const std::size_t> send_counts, span<const std::size_t> send_displs,
                     Recv &&recv, span<const std::size_t> recv_counts, span<const std::size_t> recv_displs, report to = {}) {
     const auto b = detail::both(send, std::forward<Recv>(recv));
-    const bool fit = detail::lie(b.in.size(), send_counts, send_displs, size()) &&
-                     detail::lie(b.out.size(), recv_counts, recv_displs, size());
+    const bool fit = detail::parts_fit(b.in.size(), send_counts, send_displs, size()) &&
+                     detail::parts_fit(b.out.size(), recv_counts, recv_displs, size());
     const detail::lengths sizes = {"ring_all_to_all_v", detail::packed_parts, b.in.size(), b.out.size(), size() < 1 || fit};
     tell(ring_all_to_all_v(native_handle(), b.in.data(), sizes.fit ? send_counts.data() : nullptr,
                            send_displs.empty() ? nullptr : send_displs.data(), b.out.data(),
-                           sizes.fit ? recv_counts.data() : nullptr, recv_displs.empty() ? nullptr : recv_displs.data(), b.type()),
+                           sizes.fit ? recv_counts.data() : nullptr,
+                           recv_displs.empty() ? nullptr : recv_displs.data(), b.type()),
          to, &sizes);
   }
   /** ring_barrier. */
@@ -1113,8 +1126,9 @@ class group {
     const auto b = detail::both(detail::lasting(std::forward<Send>(send)), std::forward<Recv>(recv));
     const auto sizes = detail::alike("ring_all_reduce_async", b.in.size(), b.out.size());
     ring_request_t *request = nullptr;
-    tell(ring_all_reduce_async(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(), static_cast<ring_op_t>(how), &request), to,
-         &sizes);
+    tell(ring_all_reduce_async(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(),
+                               detail::number(how), &request),
+         to, &sizes);
     return future(request, anchor_);
   }
   /** ring_all_reduce_async in place. */
@@ -1129,7 +1143,8 @@ class group {
     const auto b = detail::both(detail::lasting(std::forward<Send>(send)), std::forward<Recv>(recv));
     const auto sizes = send_holds("ring_reduce_scatter_async", b.in.size(), b.out.size());
     ring_request_t *request = nullptr;
-    tell(ring_reduce_scatter_async(native_handle(), b.in.data(), b.out.data(), sizes.count(b.out.size()), b.type(), static_cast<ring_op_t>(how), &request),
+    tell(ring_reduce_scatter_async(native_handle(), b.in.data(), b.out.data(), sizes.count(b.out.size()), b.type(),
+                                   detail::number(how), &request),
          to, &sizes);
     return future(request, anchor_);
   }
@@ -1139,7 +1154,8 @@ class group {
     const auto b = detail::both(detail::lasting(std::forward<Send>(send)), std::forward<Recv>(recv));
     const auto sizes = recv_holds("ring_all_gather_async", b.in.size(), b.out.size());
     ring_request_t *request = nullptr;
-    tell(ring_all_gather_async(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(), &request), to, &sizes);
+    tell(ring_all_gather_async(native_handle(), b.in.data(), b.out.data(), sizes.count(b.in.size()), b.type(), &request),
+         to, &sizes);
     return future(request, anchor_);
   }
   /** ring_broadcast_async. */
@@ -1156,7 +1172,9 @@ class group {
     const auto b = detail::both(detail::lasting(std::forward<Send>(send)), std::forward<Recv>(recv));
     const auto sizes = blocks("ring_all_to_all_async", b.in.size(), b.out.size());
     ring_request_t *request = nullptr;
-    tell(ring_all_to_all_async(native_handle(), b.in.data(), b.out.data(), sizes.count(block(b.in.size())), b.type(), &request), to, &sizes);
+    tell(ring_all_to_all_async(native_handle(), b.in.data(), b.out.data(), sizes.count(block(b.in.size())), b.type(),
+                               &request),
+         to, &sizes);
     return future(request, anchor_);
   }
   /** ring_send_async. */
@@ -1205,8 +1223,10 @@ class group {
   detail::lengths recv_holds(const char *call, std::size_t send, std::size_t recv) const noexcept {
     return {call, "recv has send's length for each rank", send, recv, detail::holds(recv, send, size())};
   }
-  detail::lengths scattered(const char *call, std::size_t send, std::size_t recv, span<const std::size_t> counts) const noexcept {
-    const bool fit = size() < 1 || (detail::lie(send, counts, {}, size()) && recv == counts[static_cast<std::size_t>(rank())]);
+  detail::lengths scattered(const char *call, std::size_t send, std::size_t recv,
+                            span<const std::size_t> counts) const noexcept {
+    const bool fit = size() < 1 || (detail::parts_fit(send, counts, {}, size()) &&
+                                    recv == counts[static_cast<std::size_t>(rank())]);
     return {call, detail::packed_parts, send, recv, fit};
   }
   /* Elements that go to each rank. */

@@ -3,16 +3,8 @@
 set -eu
 program=$1
 
-# Where hosts can't be made there is nothing to test, unless whoever runs the tests says that they can be.
-skip() {
-  if [ "${RING_TESTS_REQUIRE_NETNS:-0}" = 1 ]; then
-    echo "$1, but RING_TESTS_REQUIRE_NETNS is 1"
-    exit 1
-  fi
-  echo "skipped: $1"
-  exit 77
-}
-. "$(dirname "$0")/../../tools/common/namespaces.sh"
+common=$(dirname "$0")/../../tools/common
+. "$common/test_namespaces.sh"
 
 # hosts_file NET HOST: what stands in the host's /etc/hosts, from the standard input. Another script's
 # end may take the empty /etc/netns away in between.

@@ -1,5 +1,7 @@
 #include "at_once.h"
 
+#include "samples.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +29,7 @@ static void *carry(void *data) {
   stream->status = stream->sends ? send_bytes(stream->run, stream->chunk, stream->bytes, stream->peer)
                                  : receive_bytes(stream->run, stream->chunk, stream->bytes, stream->peer);
   if (stream->status != RING_STATUS_OK) ring_last_error(stream->text, sizeof stream->text);
-  stream->gb_s = (double)stream->bytes / ((monotonic_us() - stream->start_us) * 1e3);
+  stream->gb_s = (double)stream->bytes / ((now_us() - stream->start_us) * 1e3);
   return NULL;
 }
 
@@ -42,7 +44,7 @@ static ring_status_t run_streams(stream_t *streams, int count, char *text) {
   pthread_t threads[2 * WAYS];
   ring_status_t status = RING_STATUS_OK;
   int started = 0;
-  double start_us = monotonic_us();
+  double start_us = now_us();
   for (; started < count; started++) {
     stream_t *stream = &streams[started];
     stream->chunk = stream->run->chunks[started];

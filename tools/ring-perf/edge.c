@@ -1,7 +1,6 @@
 #include "edge.h"
 
-#include <stdlib.h>
-#include <time.h>
+#include "samples.h"
 
 /* Round trips: as many as there are in this time, which a network across an ocean makes few and one inside a
  * host thousands. The first ones wake whoever sleeps. */
@@ -19,12 +18,6 @@ static const double ROUND_US = 100e3;
 /* A round's end is known a round trip late, which is taken off; where it is more than a part of the whole the
  * window still opens. */
 static const double LEAST_ROUND_TRIPS = 4;
-
-double monotonic_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
 
 /* ---- between the two ends ---- */
 
@@ -58,16 +51,11 @@ ring_status_t receive_bytes(const run_t *run, uint8_t *chunk, uint64_t bytes, in
 
 /* ---- round trips ---- */
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Each word says whether another one follows. */
 static ring_status_t ping(const run_t *run, int peer, edge_t *edge) {
   static double samples_us[MOST_SAMPLES];
   ring_status_t status = RING_STATUS_OK;
-  double start = monotonic_us(), sent = start;
+  double start = now_us(), sent = start;
   int samples = -WARMUP;
   for (int64_t more = 1; more && status == RING_STATUS_OK; samples++) {
     bool enough = samples + 1 >= LEAST_SAMPLES && sent - start > ROUND_TRIPS_US;
@@ -75,12 +63,12 @@ static ring_status_t ping(const run_t *run, int peer, edge_t *edge) {
     int64_t word;
     status = say(run, more, peer);
     if (status == RING_STATUS_OK) status = hear(run, &word, peer);
-    double heard = monotonic_us();
+    double heard = now_us();
     if (samples >= 0) samples_us[samples] = heard - sent;
     sent = heard;
   }
   if (status != RING_STATUS_OK) return status;
-  qsort(samples_us, (size_t)samples, sizeof *samples_us, by_value);
+  sort_samples(samples_us, (size_t)samples);
   edge->least_us = samples_us[0];
   edge->median_us = samples_us[samples / 2];
   edge->p99_us = samples_us[samples * 99 / 100];
@@ -104,12 +92,12 @@ static ring_status_t stream_out(const run_t *run, int peer, double round_trip_us
   ring_status_t status = RING_STATUS_OK;
   bool counts = false;
   for (int64_t bytes = FIRST_ROUND_BYTES; !counts && status == RING_STATUS_OK; bytes *= 2) {
-    double start = monotonic_us();
+    double start = now_us();
     int64_t word;
     status = say(run, bytes, peer);
     if (status == RING_STATUS_OK) status = send_bytes(run, run->chunks[0], (uint64_t)bytes, peer);
     if (status == RING_STATUS_OK) status = hear(run, &word, peer);
-    double took = monotonic_us() - start;
+    double took = now_us() - start;
     *gb_s = (double)bytes / ((took - round_trip_us) * 1e3);
     counts = took - round_trip_us >= ROUND_US && took >= LEAST_ROUND_TRIPS * round_trip_us;
   }

@@ -27,6 +27,4 @@ ring_status_t measure_edge(const run_t *run, int edge, edge_t *out);
 ring_status_t send_bytes(const run_t *run, const uint8_t *chunk, uint64_t bytes, int peer);
 ring_status_t receive_bytes(const run_t *run, uint8_t *chunk, uint64_t bytes, int peer);
 
-double monotonic_us(void);
-
 #endif

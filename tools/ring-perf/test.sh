@@ -1,29 +1,7 @@
 #!/bin/sh
 # ring-perf's numbers, formats and failures. The argument is the program.
 set -u
-perf=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-fail() {
-  echo "$1"
-  [ -s "$work/out" ] && cat "$work/out"
-  [ -s "$work/err" ] && cat "$work/err"
-  exit 1
-}
-
-# Runs ring-perf and expects an exit status.
-expect() {
-  wanted=$1
-  shift
-  "$perf" "$@" >"$work/out" 2>"$work/err"
-  got=$?
-  [ "$got" -eq "$wanted" ] || fail "ring-perf $*: exit status $got, not $wanted"
-}
-
-has() {
-  grep -q -- "$1" "$work/$2" || fail "no \"$1\" in what was printed:"
-}
+. "$(dirname "$0")/checks.sh"
 
 # Every dtype and reduction is right on four ranks, small and large.
 for dtype in bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64; do

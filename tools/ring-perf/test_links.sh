@@ -2,35 +2,14 @@
 # ring-perf --links on this host: every edge of a ring once. On a busy host an edge may well be slow: then the exit
 # status says so, too. The argument is the program.
 set -u
-perf=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-fail() {
-  echo "$1"
-  [ -s "$work/out" ] && cat "$work/out"
-  [ -s "$work/err" ] && cat "$work/err"
-  exit 1
-}
-
-# Runs ring-perf and expects an exit status.
-expect() {
-  wanted=$1
-  shift
-  "$perf" "$@" >"$work/out" 2>"$work/err"
-  got=$?
-  [ "$got" -eq "$wanted" ] || fail "ring-perf $*: exit status $got, not $wanted"
-}
-
-has() {
-  grep -q -- "$1" "$work/$2" || fail "no \"$1\" in what was printed:"
-}
+. "$(dirname "$0")/checks.sh"
 
 run_links() {
   "$perf" --links "$@" >"$work/out" 2>"$work/err"
   got=$?
   [ ! -s "$work/err" ] || fail "ring-perf --links $*:"
 }
+
 if command -v python3 >/dev/null; then
   cat >"$work/links.py" <<'END'
 import json, sys
@@ -84,6 +63,7 @@ END
     [ $? -eq $got ] || fail "ranks don't agree on whether an edge is slow:"
   done
   [ ! -s "$work/out1" ] && [ ! -s "$work/out2" ] || fail "other ranks print, too:"
+
   # Rank 0 reaches rank 1 through one that hands on all bytes 5 ms late.
   cat >"$work/late.py" <<'END'
 import json, queue, socket, sys, threading, time
@@ -143,6 +123,7 @@ assert links[0]["least_us"] > 10000, links' <"$work/out" || fail "the long round
 
   ! ls "$work"/ring-perf-* >/dev/null 2>&1 || fail "a hostfile of one address is left:"
 fi
+
 run_links --ranks 3
 [ "$(grep -cv '^#' "$work/out")" -eq 3 ] || fail "not three edges:"
 has "^# Median: least round trip" out

@@ -4,16 +4,8 @@
 set -eu
 perf=$1
 
-# Where hosts can't be made there is nothing to test, unless whoever runs the tests says that they can be.
-skip() {
-  if [ "${RING_TESTS_REQUIRE_NETNS:-0}" = 1 ]; then
-    echo "$1, but RING_TESTS_REQUIRE_NETNS is 1"
-    exit 1
-  fi
-  echo "skipped: $1"
-  exit 77
-}
-. "$(dirname "$0")/../common/namespaces.sh"
+common=$(dirname "$0")/../common
+. "$common/test_namespaces.sh"
 
 SIZE=4
 # Little enough for a machine that runs other tests besides.

@@ -1,9 +1,9 @@
 #include "timing.h"
 
+#include "samples.h"
+
 #include <stddef.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* Where the number of calls isn't given: long enough for a steady average, and short enough for the
  * default sizes to take half a minute. */
@@ -14,23 +14,12 @@ enum { LEAST_ITERATIONS = 5, MOST_ITERATIONS = 20000 };
 enum { MOST_SAMPLES = MOST_ITERATIONS };
 static double samples_us[MOST_SAMPLES];
 
-static double now_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
 /* User and system time of all threads of this process. */
 static double cpu_us(void) {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
 }
 
 /* Times of calls that all ranks start together; each is the slowest rank's. CPU time is that of all ranks'
@@ -55,7 +44,7 @@ static int run(const subject_t *subject, int iterations, times_t *times) {
   if (status != 0) return status;
   size_t samples = iterations < MOST_SAMPLES ? (size_t)iterations : MOST_SAMPLES;
   if (samples > 0) {
-    qsort(samples_us, samples, sizeof *samples_us, by_value);
+    sort_samples(samples_us, samples);
     times->median_us = samples_us[samples / 2];
     times->p99_us = samples_us[samples * 99 / 100];
   }

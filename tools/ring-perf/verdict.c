@@ -1,16 +1,13 @@
 #include "verdict.h"
 
-#include <stdlib.h>
+#include "samples.h"
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
+#include <stdlib.h>
 
 /* The middle value, of an even number the upper or the lower of two; 0 of none. Sorts them. */
 static double median(double *values, size_t count, bool upper) {
   if (count == 0) return 0;
-  qsort(values, count, sizeof *values, by_value);
+  sort_samples(values, count);
   return values[upper ? count / 2 : (count - 1) / 2];
 }
 

@@ -38,7 +38,6 @@ inline long number(int rank, std::size_t i, int which = 0) {
   return (rank + 1) * static_cast<long>((i + static_cast<std::size_t>(which)) % 5 + 1);
 }
 
-
 // An array of T, bool included, between two guards.
 template <class T>
 class array {
