@@ -718,7 +718,7 @@ struct config {
   ring::transport transport = ring::transport::automatic; /**< How ranks reach each other. */
   std::uint32_t flags = 0;                       /**< 0 or ring::wide_accumulation. */
   std::optional<std::string> trace_dir;          /**< Directory for traces. */
-  std::chrono::milliseconds stall_warning{0};    /**< A call that waits longer is logged; 0 is never. */
+  std::chrono::milliseconds stall_warning{0};    /**< A call without progress for so long is logged; 0: none is. */
 
   /** The same in C. It points into this one, and is good as long as this one stays as it is. */
   [[nodiscard]] ring_config_t native() const & noexcept {

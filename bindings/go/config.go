@@ -49,7 +49,8 @@ type Config struct {
 
 	// TraceDir is the directory for traces, where the build has them.
 	TraceDir string
-	// StallWarning is after what time a call that waits is logged, where the build does.
+	// StallWarning is after what time without progress a call puts a line in the log that names who it waits for; 0:
+	// none does. See SetLog.
 	StallWarning time.Duration
 }
 

@@ -32,7 +32,8 @@ public struct Configuration: Sendable {
   public var flags: Flags = []
   /// Directory for traces; nil: none.
   public var traceDirectory: String?
-  /// How long a call may wait before the log says so; nil is the library's default.
+  /// After what time without progress a call puts a line in the log that names who it waits for; nil: none does. See
+  /// ``RingLibrary/setLogHandler(upTo:_:)``.
   public var stallWarning: Timeout?
 
   /// A configuration in which nothing is set.
