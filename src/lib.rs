@@ -18,5 +18,6 @@ pub mod memory;
 pub mod panics;
 pub mod plan;
 pub mod sys;
+pub mod trace;
 pub mod watcher;
 pub mod wire;
