@@ -10,7 +10,7 @@ mod json;
 
 pub use call::{Call, Underway};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -58,7 +58,8 @@ struct About {
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    groups: BTreeMap<u32, Member>,
+    /// By number.
+    groups: Vec<Member>,
     calls: VecDeque<Record>,
     /// Calls that there were, those that are kept included.
     recorded: u64,
@@ -68,6 +69,7 @@ struct State {
 /// A group of the family.
 #[derive(Clone, Debug)]
 struct Member {
+    number: u32,
     /// Empty for the group that processes have formed.
     name: String,
     rank: usize,
@@ -90,12 +92,17 @@ impl State {
     fn add(&mut self, name: String, rank: usize, size: usize) -> u32 {
         // A program may make and destroy groups for ever.
         let gone = self.dropped();
-        self.groups.retain(|_, group| group.is_open || group.last > gone);
-        let group = self.next_group;
+        self.groups.retain(|group| group.is_open || group.last > gone);
+        let number = self.next_group;
         self.next_group += 1;
         let last = self.recorded;
-        self.groups.insert(group, Member { name, rank, size, is_open: true, failure: None, last });
-        group
+        self.groups.push(Member { number, name, rank, size, is_open: true, failure: None, last });
+        number
+    }
+
+    /// The group that has this number.
+    fn group(&mut self, number: u32) -> Option<&mut Member> {
+        self.groups.iter_mut().rfind(|group| group.number == number)
     }
 
     fn record(&mut self, record: Record) {
@@ -103,8 +110,9 @@ impl State {
             self.calls.pop_front();
         }
         self.recorded += 1;
-        if let Some(group) = self.groups.get_mut(&record.group) {
-            group.last = self.recorded;
+        let last = self.recorded;
+        if let Some(group) = self.group(record.group) {
+            group.last = last;
         }
         self.calls.push_back(record);
     }
@@ -114,6 +122,15 @@ impl State {
     }
 }
 
+/// The two clocks at one moment, and the wall clock's nanoseconds.
+fn now() -> (Instant, u64) {
+    // Between two readings another program may have had the core.
+    let tries = (0..5).map(|_| (Instant::now(), SystemTime::now(), Instant::now()));
+    let best = tries.min_by_key(|(before, _, after)| *after - *before);
+    let (origin, wall) = best.map_or((Instant::now(), SystemTime::now()), |(before, wall, _)| (before, wall));
+    (origin, wall.duration_since(UNIX_EPOCH).map_or(0, nanoseconds))
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -121,7 +138,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Trace {
     /// Of a group that processes have formed; `id` is alike on all its ranks, where they have one.
     pub fn new(directory: &Path, rank: usize, size: usize, id: Option<[u8; 16]>) -> Trace {
-        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds);
+        let (origin, epoch) = now();
         let ring = match id {
             Some([a, b, c, d, ..]) => format!("{:08x}", u32::from_be_bytes([a, b, c, d])),
             // The ranks of one ring are found by about the same time.
@@ -133,7 +150,7 @@ impl Trace {
         let family = Family {
             about: About { rank, size, ring, host: sys::host_name(), epoch },
             path,
-            origin: Instant::now(),
+            origin,
             state: Mutex::new(state),
             writing: Mutex::default(),
             writers: Mutex::default(),
@@ -144,7 +161,7 @@ impl Trace {
     /// Of a group that this group's split with this number has made.
     pub fn of_split(&self, number: u64, color: i32, rank: usize, size: usize) -> Trace {
         let mut state = lock(&self.family.state);
-        let parent = state.groups.get(&self.group).map_or("", |group| &group.name);
+        let parent = state.group(self.group).map_or(String::new(), |group| group.name.clone());
         let between = if parent.is_empty() { "" } else { ", " };
         let name = format!("{parent}{between}split {number} color {color}");
         let group = state.add(name, rank, size);
@@ -177,7 +194,7 @@ impl Trace {
         let now = self.now();
         let is_written = {
             let mut state = lock(&self.family.state);
-            let Some(group) = state.groups.get_mut(&self.group) else { return };
+            let Some(group) = state.group(self.group) else { return };
             let failure = Failure { error: error.clone(), at: now, is_written: false };
             std::mem::replace(&mut group.failure.get_or_insert(failure).is_written, true)
         };
@@ -202,7 +219,7 @@ impl Trace {
         }
         let _writing = lock(&self.family.writing);
         let at = self.now();
-        if let Some(group) = lock(&self.family.state).groups.get_mut(&self.group) {
+        if let Some(group) = lock(&self.family.state).group(self.group) {
             group.is_open = false;
             if let Some(error) = failure {
                 group.failure.get_or_insert(Failure { error: error.clone(), at, is_written: true });
@@ -216,7 +233,7 @@ impl Family {
     fn write(&self) {
         // A copy, so that other groups' calls go on meanwhile.
         let state = lock(&self.state).clone();
-        let written = file::replace(&self.path, |out| json::write(out, &self.about, &state));
+        let written = file::replace(&self.path, json::text(&self.about, &state).as_bytes());
         let (rank, path) = (self.about.rank, self.path.display());
         match written {
             Ok(()) => log::line!(Info, "rank {rank}: the trace is in {path}"),
@@ -252,12 +269,14 @@ mod tests {
         assert_eq!(trace.family.path, Path::new("/dev/null/ring-abababab-rank-0.json"));
         let child = trace.of_split(1, 0, 1, 2);
         let grandchild = child.of_split(3, 2, 0, 1);
-        assert_eq!(lock(&trace.family.state).groups[&2].name, "split 1 color 0, split 3 color 2");
+        assert_eq!(lock(&trace.family.state).groups[2].name, "split 1 color 0, split 3 color 2");
         child.ended(&Underway::begin(None), barrier(1), Status::Ok);
         child.close(None);
         grandchild.close(None);
         trace.of_split(2, 0, 0, 1);
-        let known = |trace: &Trace| lock(&trace.family.state).groups.keys().copied().collect::<Vec<_>>();
+        let known = |trace: &Trace| {
+            lock(&trace.family.state).groups.iter().map(|group| group.number).collect::<Vec<_>>()
+        };
         assert_eq!(known(&trace), [0, 1, 3]);
         for number in 3..=MOST_CALLS as u64 + 3 {
             trace.ended(&Underway::begin(None), barrier(number), Status::Ok);
