@@ -74,7 +74,7 @@ numbered! {
 
 impl Dtype {
     /// Bytes of one element.
-    pub fn size(self) -> usize {
+    pub const fn size(self) -> usize {
         match self {
             Dtype::Bool | Dtype::Uint8 | Dtype::Int8 => 1,
             Dtype::Uint16 | Dtype::Int16 | Dtype::Float16 | Dtype::Bfloat16 => 2,

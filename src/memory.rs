@@ -5,7 +5,10 @@
 //! Kernels and system calls take regions and do the reading and writing.
 #![allow(unsafe_code)]
 
+use std::ffi::c_void;
 use std::marker::PhantomData;
+
+use crate::error::{Error, Result, Status};
 
 /// `len` bytes at a caller's pointer, of any alignment, lent for `'a`.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +94,149 @@ impl<'a> Region<'a> {
         assert_eq!(self.len, from.len(), "a copy between spans of different lengths");
         // SAFETY: both are valid for their equal length; `copy` allows overlap.
         unsafe { std::ptr::copy(from.as_ptr(), self.start, self.len) }
+    }
+}
+
+/// Types of which any bits are a value and every byte is one of these: what a peer sends may become one.
+///
+/// # Safety
+///
+/// There is no padding and no invalid value, and it is aligned to 16 bytes at most.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+/// Where a call finds memory that is lent to it, and how much of it there is.
+#[derive(Clone, Copy)]
+struct Lent<'a> {
+    start: *mut u8,
+    /// None: as much as the call's arguments say.
+    len: Option<usize>,
+    lent: PhantomData<&'a ()>,
+}
+
+impl<'a> Lent<'a> {
+    /// # Panics
+    ///
+    /// When these bytes don't lie within it.
+    fn part(self, start: usize, len: usize) -> Lent<'a> {
+        let fits = self.len.is_none_or(|all| start <= all && len <= all - start);
+        assert!(fits, "a part outside its buffer");
+        Lent { start: self.start.wrapping_add(start), len: Some(len), lent: PhantomData }
+    }
+
+    /// All of it, which is so many bytes.
+    fn whole(self, name: &str, bytes: usize) -> Result<Region<'a>> {
+        match self.len {
+            Some(len) if len != bytes => Err(invalid(format!("{name} has {len} bytes and the call {bytes}"))),
+            _ => self.first(name, bytes),
+        }
+    }
+
+    fn first(self, name: &str, bytes: usize) -> Result<Region<'a>> {
+        if bytes == 0 {
+            return Ok(Region::empty());
+        }
+        if self.start.is_null() {
+            return Err(invalid(format!("{name} is NULL and {bytes} bytes are needed there")));
+        }
+        if let Some(len) = self.len.filter(|len| *len < bytes) {
+            return Err(invalid(format!("{name} has {len} bytes and {bytes} are needed there")));
+        }
+        if (self.start as usize).checked_add(bytes).is_none() {
+            return Err(invalid(format!("{name} with {bytes} bytes goes beyond the address space")));
+        }
+        Ok(Region { start: self.start, len: bytes, lent: PhantomData })
+    }
+}
+
+fn invalid(text: String) -> Error {
+    Error::new(Status::InvalidArgument, text)
+}
+
+/// Memory that a call reads.
+#[derive(Clone, Copy)]
+pub struct Input<'a>(Lent<'a>);
+
+/// Memory that a call writes, and may read.
+#[cfg_attr(test, derive(Clone, Copy))]
+pub struct Output<'a>(Lent<'a>);
+
+impl<'a> Input<'a> {
+    /// A slice. A call whose count isn't the slice's is refused.
+    pub fn of<T: Plain>(slice: &'a [T]) -> Input<'a> {
+        let start = slice.as_ptr().cast_mut().cast();
+        Input(Lent { start, len: Some(size_of_val(slice)), lent: PhantomData })
+    }
+
+    /// What is at a pointer; NULL is no memory.
+    ///
+    /// # Safety
+    ///
+    /// For all of `'a` as many bytes as a call's other arguments say are readable there, and nobody writes them
+    /// but that call, where it is one in place.
+    pub unsafe fn at(start: *const c_void) -> Input<'a> {
+        Input(Lent { start: start.cast_mut().cast(), len: None, lent: PhantomData })
+    }
+
+    /// An address for tests of checks, at which nothing is read.
+    #[cfg(test)]
+    pub fn nowhere(address: usize) -> Input<'a> {
+        Input(Lent { start: address as *mut u8, len: None, lent: PhantomData })
+    }
+
+    /// All of it; `name` is the argument's.
+    pub(crate) fn whole(self, name: &str, bytes: usize) -> Result<Region<'a>> {
+        self.0.whole(name, bytes)
+    }
+
+    /// So many bytes, though there may be more.
+    pub(crate) fn first(self, name: &str, bytes: usize) -> Result<Region<'a>> {
+        self.0.first(name, bytes)
+    }
+}
+
+impl<'a> Output<'a> {
+    /// A slice. A call whose count isn't the slice's is refused.
+    pub fn of<T: Plain>(slice: &'a mut [T]) -> Output<'a> {
+        let start = slice.as_mut_ptr().cast();
+        Output(Lent { start, len: Some(size_of_val(slice)), lent: PhantomData })
+    }
+
+    /// What is at a pointer; NULL is no memory.
+    ///
+    /// # Safety
+    ///
+    /// For all of `'a` as many bytes as a call's other arguments say are the call's alone there.
+    pub unsafe fn at(start: *mut c_void) -> Output<'a> {
+        Output(Lent { start: start.cast(), len: None, lent: PhantomData })
+    }
+
+    /// An address for tests of checks, at which nothing is written.
+    #[cfg(test)]
+    pub fn nowhere(address: usize) -> Output<'a> {
+        Output(Lent { start: address as *mut u8, len: None, lent: PhantomData })
+    }
+
+    /// The same memory as an input, for one call that works in place.
+    pub(crate) fn as_input(&self) -> Input<'a> {
+        Input(self.0)
+    }
+
+    /// Likewise, so many bytes of it from `start` on.
+    pub(crate) fn part_as_input(&self, start: usize, len: usize) -> Input<'a> {
+        Input(self.0.part(start, len))
+    }
+
+    /// So many bytes of it from `start` on, beside the whole as an input.
+    pub(crate) fn part(&self, start: usize, len: usize) -> Output<'a> {
+        Output(self.0.part(start, len))
+    }
+
+    pub(crate) fn whole(self, name: &str, bytes: usize) -> Result<Region<'a>> {
+        self.0.whole(name, bytes)
+    }
+
+    pub(crate) fn first(self, name: &str, bytes: usize) -> Result<Region<'a>> {
+        self.0.first(name, bytes)
     }
 }
 

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 const LEAVES: [&str; 5] = ["dtype", "error", "log", "memory", "panics"];
 
 /// What each module may know besides the leaves.
-const ARROWS: [(&str, &[&str]); 12] = [
-    ("ffi", &["group", "bootstrap"]),
+const ARROWS: [(&str, &[&str]); 14] = [
+    ("ffi", &["untyped"]),
+    ("typed", &["untyped", "group", "bootstrap", "kernels"]),
+    ("untyped", &["group", "bootstrap", "kernels"]),
     ("group", &["bootstrap", "watcher", "engine", "plan", "kernels", "wire", "link", "sys", "trace"]),
     ("engine", &["plan", "kernels", "wire", "link", "sys"]),
     ("bootstrap", &["frames", "wire", "link", "sys"]),
@@ -24,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// Where unsafe code is allowed.
-const UNSAFE: [&str; 4] = ["ffi", "kernels", "memory", "sys"];
+const UNSAFE: [&str; 5] = ["ffi", "kernels", "memory", "sys", "typed"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -85,6 +87,21 @@ fn modules_know_only_what_lies_below_them() {
                 let is_module = modules.contains_key(&name);
                 assert!(known || !is_module, "{} knows {name}, which {module} may not", file.display());
             }
+        }
+    }
+}
+
+#[test]
+fn the_c_boundary_has_only_what_the_crate_shows() {
+    let modules = modules();
+    let root = &modules["lib"][0].1;
+    let hidden = |name: &str| root.contains(&format!("#[doc(hidden)]\npub mod {name};"));
+    let shown: Vec<_> =
+        modules.keys().filter(|name| root.contains(&format!("pub mod {name};")) && !hidden(name)).collect();
+    assert_eq!(shown, ["log", "untyped"]);
+    for (file, text) in modules["ffi"].iter().filter(|(file, _)| !file.ends_with("tests.rs")) {
+        for name in named(text).into_iter().filter(|name| modules.contains_key(name)) {
+            assert!(shown.contains(&&name), "{} takes {name}, which the crate hides", file.display());
         }
     }
 }

@@ -96,7 +96,7 @@ impl Names {
     };
 }
 
-/// Settings as `ring_config_t` or the environment gave them, unchecked.
+/// Settings as `ring_config_t` or the environment gave them, unchecked: its fields, in its numbers.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub names: Names,

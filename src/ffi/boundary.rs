@@ -8,9 +8,8 @@ use std::sync::Arc;
 use super::group::ring_group_t;
 use super::requests::ring_request_t;
 use super::types::ring_status_t;
-use crate::error::{Error, Result, Status};
-use crate::group::{Group, Request};
-use crate::panics;
+use crate::untyped::{self, Group, Request};
+use crate::{Error, Result, Status};
 
 thread_local! {
     /// True while this thread runs a callback of the host program.
@@ -26,7 +25,7 @@ thread_local! {
 
 /// Runs an entry's body; the text of a panic is an error.
 fn caught<T>(body: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    panics::caught(|| {
+    untyped::caught(|| {
         #[cfg(test)]
         assert!(!PANIC_NEXT.replace(false), "a panic on purpose");
         body()

@@ -2,12 +2,12 @@
 
 use std::ffi::c_void;
 
-use super::arguments::{self, Place};
 use super::boundary::on_group;
 use super::group::ring_group_t;
+use super::pointers::{input, output};
 use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
-use crate::error::Result;
-use crate::group::{Call, Kind};
+use crate::Result;
+use crate::untyped::{self, Call, Kind, Place};
 
 /// An entry that is a collective: what `arguments` refuses takes its number.
 pub(super) fn collective<'a>(
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn ring_all_reduce(
     op: ring_op_t,
 ) -> ring_status_t {
     collective("ring_all_reduce", group, Kind::AllReduce, |_| {
-        arguments::all_reduce(send, recv, count, dtype, op)
+        untyped::all_reduce(input(send), output(recv), count, dtype, op)
     })
 }
 
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn ring_reduce_scatter(
     op: ring_op_t,
 ) -> ring_status_t {
     collective("ring_reduce_scatter", group, Kind::ReduceScatter, |place| {
-        arguments::reduce_scatter(place, send, recv, recv_count, dtype, op)
+        untyped::reduce_scatter(place, input(send), output(recv), recv_count, dtype, op)
     })
 }
 
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn ring_all_gather(
     dtype: ring_dtype_t,
 ) -> ring_status_t {
     collective("ring_all_gather", group, Kind::AllGather, |place| {
-        arguments::all_gather(place, send, recv, send_count, dtype)
+        untyped::all_gather(place, input(send), output(recv), send_count, dtype)
     })
 }
 
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn ring_broadcast(
     root: i32,
 ) -> ring_status_t {
     collective("ring_broadcast", group, Kind::Broadcast, |place| {
-        arguments::broadcast(place, buf, count, dtype, root)
+        untyped::broadcast(place, output(buf), count, dtype, root)
     })
 }
 
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn ring_reduce(
     root: i32,
 ) -> ring_status_t {
     collective("ring_reduce", group, Kind::Reduce, |place| {
-        arguments::reduce(place, send, recv, count, (dtype, op), root)
+        untyped::reduce(place, input(send), output(recv), count, (dtype, op), root)
     })
 }
 
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn ring_gather(
     root: i32,
 ) -> ring_status_t {
     collective("ring_gather", group, Kind::Gather, |place| {
-        arguments::gather(place, send, recv, send_count, dtype, root)
+        untyped::gather(place, input(send), output(recv), send_count, dtype, root)
     })
 }
 
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn ring_scatter(
     root: i32,
 ) -> ring_status_t {
     collective("ring_scatter", group, Kind::Scatter, |place| {
-        arguments::scatter(place, send, recv, recv_count, dtype, root)
+        untyped::scatter(place, input(send), output(recv), recv_count, dtype, root)
     })
 }
 
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn ring_all_to_all(
     dtype: ring_dtype_t,
 ) -> ring_status_t {
     collective("ring_all_to_all", group, Kind::AllToAll, |place| {
-        arguments::all_to_all(place, send, recv, count, dtype)
+        untyped::all_to_all(place, input(send), output(recv), count, dtype)
     })
 }
 
@@ -208,5 +208,5 @@ pub unsafe extern "C" fn ring_all_to_all(
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_barrier(group: *mut ring_group_t) -> ring_status_t {
-    collective("ring_barrier", group, Kind::Barrier, |_| Ok(Call::new(Kind::Barrier, 0)))
+    collective("ring_barrier", group, Kind::Barrier, |_| untyped::barrier())
 }

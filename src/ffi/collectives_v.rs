@@ -2,11 +2,11 @@
 
 use std::ffi::c_void;
 
-use super::arguments;
 use super::collectives::collective;
 use super::group::ring_group_t;
+use super::pointers::{entries, input, output};
 use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
-use crate::group::Kind;
+use crate::untyped::{self, Kind};
 
 /// As ring_all_gather, with parts of different lengths: recv_counts has an entry for each rank, alike on all
 /// ranks; send_count elements at send are this rank's, as many as recv_counts[rank]. Rank r's arrive at
@@ -29,7 +29,8 @@ pub unsafe extern "C" fn ring_all_gather_v(
     dtype: ring_dtype_t,
 ) -> ring_status_t {
     collective("ring_all_gather_v", group, Kind::AllGatherV, |place| {
-        arguments::all_gather_v(place, (send, send_count), recv, (recv_counts, recv_displs), dtype)
+        let parts = (entries(recv_counts, place.1), entries(recv_displs, place.1));
+        untyped::all_gather_v(place, (input(send), send_count), output(recv), parts, dtype)
     })
 }
 
@@ -51,7 +52,8 @@ pub unsafe extern "C" fn ring_reduce_scatter_v(
     op: ring_op_t,
 ) -> ring_status_t {
     collective("ring_reduce_scatter_v", group, Kind::ReduceScatterV, |place| {
-        arguments::reduce_scatter_v(place, send, recv, recv_counts, dtype, op)
+        let counts = entries(recv_counts, place.1);
+        untyped::reduce_scatter_v(place, input(send), output(recv), counts, dtype, op)
     })
 }
 
@@ -77,7 +79,9 @@ pub unsafe extern "C" fn ring_all_to_all_v(
     dtype: ring_dtype_t,
 ) -> ring_status_t {
     collective("ring_all_to_all_v", group, Kind::AllToAllV, |place| {
-        let (out, into) = ((send, send_counts, send_displs), (recv.cast_const(), recv_counts, recv_displs));
-        arguments::all_to_all_v(place, out, into, dtype)
+        let listed = |array| entries(array, place.1);
+        let out = (input(send), listed(send_counts), listed(send_displs));
+        let into = (output(recv), listed(recv_counts), listed(recv_displs));
+        untyped::all_to_all_v(place, out, into, dtype)
     })
 }

@@ -5,9 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::sized::MAX_STRUCT;
 use super::types::{ring_transport_t, ring_wire_t};
-use crate::bootstrap::config::{self, Settings};
-use crate::bootstrap::secret::{MAX_SECRET, Secret};
-use crate::error::{Error, Result, Status};
+use crate::untyped::{self, MAX_SECRET, Secret, Settings};
+use crate::{Error, Result, Status};
 
 /// In the flags of ring_config_t, alike on all ranks: sums and means of float16 and bfloat16 are kept in
 /// float32 from the first addition to the last and rounded once, a mean after its division. Without it each
@@ -23,7 +22,7 @@ use crate::error::{Error, Result, Status};
 /// are: these send no more.
 pub const RING_FLAG_WIDE_ACCUMULATION: u32 = 1;
 
-const _: () = assert!(RING_FLAG_WIDE_ACCUMULATION == config::WIDE_ACCUMULATION);
+const _: () = assert!(RING_FLAG_WIDE_ACCUMULATION == untyped::WIDE_ACCUMULATION);
 
 /// What a group is made of. Set up by ring_config_init, which makes every field mean "default"; the
 /// library copies what the pointers point to before ring_group_create returns.

@@ -2,12 +2,12 @@
 
 use std::ffi::c_void;
 
-use super::arguments::{self, Function};
 use super::boundary::{UserData, callback};
 use super::collectives::collective;
 use super::group::ring_group_t;
+use super::pointers::{entries, input, output};
 use super::types::ring_status_t;
-use crate::group::Kind;
+use crate::untyped::{self, Function, Kind};
 
 /// Reduces count elements of the host program's own: acc[i] = acc[i] op in[i], where acc holds this rank's
 /// values and in those received. op is associative and commutative. Runs on the thread that made the call,
@@ -19,7 +19,7 @@ pub type ring_reduce_fn = Option<
 >;
 
 /// The host's function as the library calls it.
-fn function(function: ring_reduce_fn, user_data: *mut c_void) -> Option<Function> {
+fn function(function: ring_reduce_fn, user_data: *mut c_void) -> Option<Function<'static>> {
     let (function, user_data) = (function?, UserData(user_data));
     Some(Box::new(move |acc, input, count| {
         let UserData(user_data) = &user_data;
@@ -45,7 +45,8 @@ pub unsafe extern "C" fn ring_all_reduce_custom(
     user_data: *mut c_void,
 ) -> ring_status_t {
     collective("ring_all_reduce_custom", group, Kind::AllReduceCustom, |_| {
-        arguments::all_reduce_custom(send, recv, count, element_bytes, function(r#fn, user_data))
+        let function = function(r#fn, user_data);
+        untyped::all_reduce_custom(input(send), output(recv), count, element_bytes, function)
     })
 }
 
@@ -67,6 +68,7 @@ pub unsafe extern "C" fn ring_reduce_scatter_v_custom(
 ) -> ring_status_t {
     collective("ring_reduce_scatter_v_custom", group, Kind::ReduceScatterVCustom, |place| {
         let function = function(r#fn, user_data);
-        arguments::reduce_scatter_v_custom(place, send, recv, recv_counts, element_bytes, function)
+        let (send, recv, counts) = (input(send), output(recv), entries(recv_counts, place.1));
+        untyped::reduce_scatter_v_custom(place, send, recv, counts, element_bytes, function)
     })
 }

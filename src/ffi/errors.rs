@@ -6,7 +6,7 @@ use super::boundary::{borrow, last_error, on_group, value};
 use super::group::ring_group_t;
 use super::sized::write_sized;
 use super::types::ring_status_t;
-use crate::error::{Error, Status};
+use crate::{Error, Status};
 
 /// A group's failure in numbers; see ring_group_failure.
 #[repr(C)]

@@ -5,11 +5,8 @@ use std::sync::Arc;
 use super::boundary::{borrow, on_group, refuse_callback, status, value};
 use super::config::{ring_config_t, settings};
 use super::types::ring_status_t;
-use crate::bootstrap::config::{DEFAULT_TIMEOUT, timeout_from_ms};
-use crate::bootstrap::environment;
-use crate::error::{Error, Result, Status};
-use crate::group::Group;
-use crate::log;
+use crate::untyped::{DEFAULT_TIMEOUT, Group, settings_from_environment, timeout_from_ms};
+use crate::{Error, Result, Status, log};
 
 /// A communicator: this process's place in a ring of processes, from create to destroy. Any thread
 /// may call any function on it; collectives are served first come, first served.
@@ -74,7 +71,7 @@ pub unsafe extern "C" fn ring_group_create(
 pub unsafe extern "C" fn ring_group_create_from_env(out: *mut *mut ring_group_t) -> ring_status_t {
     status(|| {
         check_out("ring_group_create_from_env", out)?;
-        let (settings, level) = environment::settings(|name| std::env::var_os(name))?;
+        let (settings, level) = settings_from_environment(|name| std::env::var_os(name))?;
         let config = settings.check()?;
         if let Some(level) = level {
             log::set_if_off(log::stderr_sink(), level);

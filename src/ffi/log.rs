@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char, c_void};
 
 use super::boundary::{UserData, callback, refuse_callback, status};
 use super::types::{ring_log_level_t, ring_status_t};
-use crate::error::{Error, Status};
 use crate::log::{self, Level, Sink};
+use crate::{Error, Status};
 
 /// Takes a log line: its level, a NUL-terminated UTF-8 text that lives for the call, and the
 /// user_data that was set with the callback. Runs on any thread, one at a time; it must not unwind

@@ -2,12 +2,11 @@
 
 use std::ffi::c_void;
 
-use super::arguments::{self, SendRecv};
 use super::boundary::on_group;
 use super::group::ring_group_t;
+use super::pointers::{input, output};
 use super::types::{ring_dtype_t, ring_status_t};
-use crate::error::{Error, Result};
-use crate::group::Group;
+use crate::untyped::{self, SendRecv, accepted};
 
 /// Sends count elements at buf to rank dst, any other rank; where count is 0 buf may be NULL. It may return
 /// before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
@@ -33,7 +32,7 @@ pub unsafe extern "C" fn ring_send(
 ) -> ring_status_t {
     on_group("ring_send", group, |group| {
         let place = (group.rank(), group.size());
-        let message = arguments::message(place, ("buf", buf), count, dtype, ("dst", dst));
+        let message = untyped::send(place, input(buf), count, dtype, dst);
         group.send(accepted("ring_send", group, message)?)
     })
 }
@@ -54,7 +53,7 @@ pub unsafe extern "C" fn ring_recv(
 ) -> ring_status_t {
     on_group("ring_recv", group, |group| {
         let place = (group.rank(), group.size());
-        let message = arguments::message(place, ("buf", buf), count, dtype, ("src", src));
+        let message = untyped::recv(place, output(buf), count, dtype, src);
         group.recv(accepted("ring_recv", group, message)?)
     })
 }
@@ -80,16 +79,10 @@ pub unsafe extern "C" fn ring_send_recv(
 ) -> ring_status_t {
     on_group("ring_send_recv", group, |group| {
         let place = (group.rank(), group.size());
-        let (out, into) = ((send, send_count, dst), (recv.cast_const(), recv_count, src));
-        match accepted("ring_send_recv", group, arguments::send_recv(place, out, into, dtype))? {
+        let (out, into) = ((input(send), send_count, dst), (output(recv), recv_count, src));
+        match accepted("ring_send_recv", group, untyped::send_recv(place, out, into, dtype))? {
             SendRecv::Messages(send, recv) => group.send_recv(send, recv),
             SendRecv::Copy { from, to } => group.copy_to_self(from, to),
         }
     })
-}
-
-/// A message's arguments, or the failure that every call on a failed group returns, or the refusal.
-pub(super) fn accepted<T>(name: &str, group: &Group, arguments: Result<T>) -> Result<T> {
-    let refused = |error: Error| Error { text: format!("{name}: {}", error.text), ..error };
-    arguments.map_err(|error| group.failure().cloned().unwrap_or_else(|| refused(error)))
 }

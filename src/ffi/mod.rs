@@ -7,8 +7,8 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 #![warn(missing_docs)]
 
-mod arguments;
 mod boundary;
+mod pointers;
 mod sized;
 pub mod version;
 // In the header's order, which is this one's.

@@ -4,14 +4,12 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::arguments::{self, Place};
 use super::boundary::{on_group, on_request, usable_request, value};
 use super::group::ring_group_t;
-use super::messages::accepted;
+use super::pointers::{input, output};
 use super::types::{ring_dtype_t, ring_op_t, ring_status_t};
-use crate::bootstrap::config::timeout_from_ms;
-use crate::error::{Error, Result, Status};
-use crate::group::{Call, Kind, Message, Request};
+use crate::untyped::{self, Call, Kind, Message, Place, Request, accepted, timeout_from_ms};
+use crate::{Error, Result, Status};
 
 /// A collective or a message that was started and goes on beside its caller. Until it is done its buffers belong
 /// to the library: the caller neither writes, frees nor reads them, but those that are only sent, which it may
@@ -47,7 +45,7 @@ pub unsafe extern "C" fn ring_all_reduce_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_all_reduce_async", group, Kind::AllReduce, out, |_| {
-        arguments::all_reduce(send, recv, count, dtype, op)
+        untyped::all_reduce(input(send), output(recv), count, dtype, op)
     })
 }
 
@@ -64,7 +62,7 @@ pub unsafe extern "C" fn ring_reduce_scatter_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_reduce_scatter_async", group, Kind::ReduceScatter, out, |place| {
-        arguments::reduce_scatter(place, send, recv, recv_count, dtype, op)
+        untyped::reduce_scatter(place, input(send), output(recv), recv_count, dtype, op)
     })
 }
 
@@ -80,7 +78,7 @@ pub unsafe extern "C" fn ring_all_gather_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_all_gather_async", group, Kind::AllGather, out, |place| {
-        arguments::all_gather(place, send, recv, send_count, dtype)
+        untyped::all_gather(place, input(send), output(recv), send_count, dtype)
     })
 }
 
@@ -96,7 +94,7 @@ pub unsafe extern "C" fn ring_broadcast_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_broadcast_async", group, Kind::Broadcast, out, |place| {
-        arguments::broadcast(place, buf, count, dtype, root)
+        untyped::broadcast(place, output(buf), count, dtype, root)
     })
 }
 
@@ -112,7 +110,7 @@ pub unsafe extern "C" fn ring_all_to_all_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     collective("ring_all_to_all_async", group, Kind::AllToAll, out, |place| {
-        arguments::all_to_all(place, send, recv, count, dtype)
+        untyped::all_to_all(place, input(send), output(recv), count, dtype)
     })
 }
 
@@ -128,9 +126,7 @@ pub unsafe extern "C" fn ring_send_async(
     dst: i32,
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
-    message("ring_send_async", group, true, out, |place| {
-        arguments::message(place, ("buf", buf), count, dtype, ("dst", dst))
-    })
+    message("ring_send_async", group, true, out, |place| untyped::send(place, input(buf), count, dtype, dst))
 }
 
 /// Starts ring_recv. No collective waits for it. See ring_send_async.
@@ -145,7 +141,7 @@ pub unsafe extern "C" fn ring_recv_async(
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
     message("ring_recv_async", group, false, out, |place| {
-        arguments::message(place, ("buf", buf), count, dtype, ("src", src))
+        untyped::recv(place, output(buf), count, dtype, src)
     })
 }
 
@@ -156,7 +152,7 @@ pub unsafe extern "C" fn ring_barrier_async(
     group: *mut ring_group_t,
     out: *mut *mut ring_request_t,
 ) -> ring_status_t {
-    collective("ring_barrier_async", group, Kind::Barrier, out, |_| Ok(Call::new(Kind::Barrier, 0)))
+    collective("ring_barrier_async", group, Kind::Barrier, out, |_| untyped::barrier())
 }
 
 /// Tells in *done whether the request is done, whether it succeeded or failed: ring_request_wait has its

@@ -1,6 +1,6 @@
 //! Structs that begin with the size that their caller knows.
 
-use crate::error::{Error, Result, Status};
+use crate::{Error, Result, Status};
 
 /// No version of a struct comes near this: a larger struct_size was never set.
 pub(super) const MAX_STRUCT: usize = 4096;

@@ -4,7 +4,7 @@ use super::boundary::on_group;
 use super::group::ring_group_t;
 use super::sized::write_sized;
 use super::types::ring_status_t;
-use crate::group::Stats;
+use crate::Stats;
 
 /// What a group has counted since it was created; see ring_group_stats. All numbers only grow.
 #[repr(C)]

@@ -21,7 +21,7 @@ use super::log::ring_set_log_callback;
 use super::messages::{ring_recv, ring_send, ring_send_recv};
 use super::requests::*;
 use super::stats::ring_group_stats;
-use crate::error::Status;
+use crate::Status;
 
 fn group_of_one() -> *mut ring_group_t {
     let mut group = null_mut();

@@ -2,8 +2,7 @@
 
 use std::ffi::c_char;
 
-use crate::dtype::{Dtype, Op};
-use crate::error::Status;
+use crate::{Dtype, Op, Status};
 
 /// What a call returns. Numbers are never reused.
 #[repr(i32)]

@@ -1,8 +1,9 @@
 //! Reductions by a function of the host program's.
 
+use std::slice;
 use std::sync::{Mutex, PoisonError};
 
-use crate::memory::Region;
+use crate::memory::{Plain, Region};
 
 /// What aligns the function's operands at most.
 const MAX_ALIGNMENT: usize = 16;
@@ -11,6 +12,21 @@ const STAGE_BYTES: usize = 64 << 10;
 
 /// `acc[i] = acc[i] op in[i]` over whole elements: what is called with acc, in and the count.
 pub type ReduceElements<'a> = dyn Fn(*mut u8, *const u8, usize) + Send + Sync + 'a;
+
+/// A function over slices, as the library calls it.
+pub fn over_slices<'a, T: Plain>(
+    function: impl Fn(&mut [T], &[T]) + Send + Sync + 'a,
+) -> Box<ReduceElements<'a>> {
+    const { assert!(align_of::<T>() <= MAX_ALIGNMENT) };
+    Box::new(move |acc, input, count| {
+        // SAFETY: both are so many elements, aligned as far as these may ask for, of which any bits are a value;
+        // they are apart and nobody else's for the length of the call.
+        let (acc, input) = unsafe {
+            (slice::from_raw_parts_mut(acc.cast(), count), slice::from_raw_parts(input.cast(), count))
+        };
+        function(acc, input);
+    })
+}
 
 /// A function over elements of its own.
 pub struct Custom<'a> {

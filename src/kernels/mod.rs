@@ -30,7 +30,7 @@ mod wide;
 #[cfg(test)]
 mod wide_tests;
 
-pub use custom::{Custom, ReduceElements};
+pub use custom::{Custom, ReduceElements, over_slices};
 pub use float_mode::FloatMode;
 pub use wide::{WIDE_BYTES, WideReducer};
 

@@ -1,22 +1,36 @@
-//! The checks of a call's arguments. What they let through the group may use without a doubt.
+//! Calls whose types are known only as the program runs, over memory that need not be Rust's: what bindings of
+//! other languages are made of. The C boundary is one, and uses nothing else of this crate.
+//!
+//! Each function checks a call's arguments, which are those of ring.h's function of the same name, in its numbers,
+//! and makes a [`Call`] or [`Message`] of them, or says why it is refused. Either goes to the group, since a
+//! collective that is refused takes its number, too: [`Group::collective`], [`Group::collective_async`].
+#![warn(missing_docs)]
 
 mod collectives;
 mod messages;
 mod parts;
 
 pub use collectives::{
-    Function, all_gather, all_gather_v, all_reduce, all_reduce_custom, all_to_all, all_to_all_v, broadcast,
-    gather, reduce, reduce_scatter, reduce_scatter_v, reduce_scatter_v_custom, scatter,
+    Function, RecvBlocks, SendBlocks, all_gather, all_gather_v, all_reduce, all_reduce_custom, all_to_all,
+    all_to_all_v, barrier, broadcast, gather, reduce, reduce_scatter, reduce_scatter_v,
+    reduce_scatter_v_custom, scatter,
 };
-pub use messages::{SendRecv, message, send_recv};
+pub use messages::{RecvEnd, SendEnd, SendRecv, accepted, recv, send, send_recv};
 
-use std::ffi::c_void;
+pub use crate::bootstrap::config::{
+    Config as Checked, DEFAULT_TIMEOUT, Settings, WIDE_ACCUMULATION, timeout_from_ms,
+};
+pub use crate::bootstrap::environment::settings as settings_from_environment;
+pub use crate::bootstrap::secret::{MAX_SECRET, Secret};
+pub use crate::group::{Call, Group, Kind, Message, Parts, Request, Stretch};
+pub use crate::memory::{Input, Output, Plain};
+pub use crate::panics::caught;
 
 use crate::dtype::{Dtype, Op};
 use crate::error::{Error, Result, Status};
 use crate::memory::Region;
 
-/// This rank, and the ranks of the group.
+/// This rank, and the number of the group's ranks.
 pub type Place = (usize, usize);
 
 fn invalid(text: String) -> Error {
@@ -51,21 +65,6 @@ fn bytes(name: &str, count: usize, element: usize, ranks: usize) -> Result<usize
             "{name} is {count}: so many elements of {element} bytes{of_ranks} are more than PTRDIFF_MAX bytes"
         ))
     })
-}
-
-/// A buffer of the caller's. NULL is one of no bytes.
-fn region<'a>(name: &str, start: *const c_void, bytes: usize) -> Result<Region<'a>> {
-    if bytes == 0 {
-        return Ok(Region::empty());
-    }
-    if start.is_null() {
-        return Err(invalid(format!("{name} is NULL and {bytes} bytes are needed there")));
-    }
-    if (start as usize).checked_add(bytes).is_none() {
-        return Err(invalid(format!("{name} with {bytes} bytes goes beyond the address space")));
-    }
-    // SAFETY: not NULL, and the caller owns so many bytes there for the length of the call.
-    Ok(unsafe { Region::new(start.cast_mut().cast(), bytes) })
 }
 
 /// How a call in place has its buffers.

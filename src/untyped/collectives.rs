@@ -1,19 +1,18 @@
 //! Calls that every rank makes.
 
-use std::ffi::c_void;
-
 use super::parts::{Array, Layout};
-use super::{InPlace, Place, bytes, check_overlap, dtype, invalid, op, overlapping, rank, region};
+use super::{InPlace, Place, bytes, check_overlap, dtype, invalid, op, overlapping, rank};
 use crate::error::Result;
 use crate::group::{Call, Kind, Parts};
-use crate::memory::Region;
+use crate::memory::{Input, Output, Region};
 
-/// `acc[i] = acc[i] op in[i]`, as the host program's function does it.
-pub type Function = Box<dyn Fn(*mut u8, *const u8, usize) + Send + Sync>;
+/// `acc[i] = acc[i] op in[i]` over so many elements, as the host program's function does it.
+pub type Function<'a> = Box<dyn Fn(*mut u8, *const u8, usize) + Send + Sync + 'a>;
 
+/// Every rank gets the reduction of all arrays, of `count` elements.
 pub fn all_reduce<'a>(
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     dtype_number: i32,
     op_number: i32,
@@ -24,12 +23,13 @@ pub fn all_reduce<'a>(
     Ok(Call { send, recv, ..Call::new(Kind::AllReduce, count).by_op(dtype, op) })
 }
 
+/// The same by a function, of elements of so many bytes.
 pub fn all_reduce_custom<'a>(
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     element: usize,
-    function: Option<Function>,
+    function: Option<Function<'a>>,
 ) -> Result<Call<'a>> {
     let function = custom(element, function)?;
     let (send, recv) = reduced_whole(send, recv, count, element)?;
@@ -38,29 +38,30 @@ pub fn all_reduce_custom<'a>(
 
 /// Two buffers of `count` elements each.
 fn reduced_whole<'a>(
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     element: usize,
 ) -> Result<(Region<'a>, Region<'a>)> {
     let bytes = bytes("count", count, element, 1)?;
-    let (send, recv) = (region("send", send, bytes)?, region("recv", recv, bytes)?);
+    let (send, recv) = (send.whole("send", bytes)?, recv.whole("recv", bytes)?);
     check_overlap(&send, &recv, InPlace::SendAt(0))?;
     Ok((send, recv))
 }
 
 /// The arguments of a reduction by a function of the host program's.
-fn custom(element: usize, function: Option<Function>) -> Result<Function> {
+fn custom<'a>(element: usize, function: Option<Function<'a>>) -> Result<Function<'a>> {
     if element == 0 {
         return Err(invalid("element_bytes is 0".into()));
     }
     function.ok_or_else(|| invalid("fn is NULL".into()))
 }
 
+/// Each rank gets its part of the reduction, `count` elements.
 pub fn reduce_scatter<'a>(
     (rank, size): Place,
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     dtype_number: i32,
     op_number: i32,
@@ -69,44 +70,47 @@ pub fn reduce_scatter<'a>(
     let op = op(op_number, dtype)?;
     let whole = bytes("recv_count", count, dtype.size(), size)?;
     let own = whole / size;
-    let (send, recv) = (region("send", send, whole)?, region("recv", recv, own)?);
+    let (send, recv) = (send.whole("send", whole)?, recv.whole("recv", own)?);
     check_overlap(&send, &recv, InPlace::RecvAt(rank * own))?;
     Ok(Call { send, recv, ..Call::new(Kind::ReduceScatter, count).by_op(dtype, op) })
 }
 
+/// Every rank gets all arrays, of `count` elements each.
 pub fn all_gather<'a>(
     (rank, size): Place,
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     dtype_number: i32,
 ) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
     let whole = bytes("send_count", count, dtype.size(), size)?;
     let own = whole / size;
-    let (send, recv) = (region("send", send, own)?, region("recv", recv, whole)?);
+    let (send, recv) = (send.whole("send", own)?, recv.whole("recv", whole)?);
     check_overlap(&send, &recv, InPlace::SendAt(rank * own))?;
     Ok(Call { send, recv, ..Call::new(Kind::AllGather, count).of(dtype) })
 }
 
+/// Every rank gets the root's array.
 pub fn broadcast<'a>(
     (_, size): Place,
-    buffer: *mut c_void,
+    buffer: Output<'a>,
     count: usize,
     dtype_number: i32,
     root: i32,
 ) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
     let root = rank("root", root, size)?;
-    let buffer = region("buf", buffer, bytes("count", count, dtype.size(), 1)?)?;
+    let buffer = buffer.whole("buf", bytes("count", count, dtype.size(), 1)?)?;
     let call = Call::new(Kind::Broadcast, count).of(dtype);
     Ok(Call { root: Some(root), send: buffer, recv: buffer, ..call })
 }
 
+/// The root gets the reduction.
 pub fn reduce<'a>(
     (own, size): Place,
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     (dtype_number, op_number): (i32, i32),
     root: i32,
@@ -115,16 +119,17 @@ pub fn reduce<'a>(
     let op = op(op_number, dtype)?;
     let root = rank("root", root, size)?;
     let bytes = bytes("count", count, dtype.size(), 1)?;
-    let send = region("send", send, bytes)?;
-    let recv = if own == root { region("recv", recv, bytes)? } else { Region::empty() };
+    let send = send.whole("send", bytes)?;
+    let recv = if own == root { recv.whole("recv", bytes)? } else { Region::empty() };
     check_overlap(&send, &recv, InPlace::SendAt(0))?;
     Ok(Call { root: Some(root), send, recv, ..Call::new(Kind::Reduce, count).by_op(dtype, op) })
 }
 
+/// The root gets all arrays, of `count` elements each.
 pub fn gather<'a>(
     (own, size): Place,
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     dtype_number: i32,
     root: i32,
@@ -134,16 +139,17 @@ pub fn gather<'a>(
     // The root's bytes everywhere: what it must refuse all do.
     let whole = bytes("send_count", count, dtype.size(), size)?;
     let part = whole / size;
-    let send = region("send", send, part)?;
-    let recv = if own == root { region("recv", recv, whole)? } else { Region::empty() };
+    let send = send.whole("send", part)?;
+    let recv = if own == root { recv.whole("recv", whole)? } else { Region::empty() };
     check_overlap(&send, &recv, InPlace::SendAt(root * part))?;
     Ok(Call { root: Some(root), send, recv, ..Call::new(Kind::Gather, count).of(dtype) })
 }
 
+/// Each rank gets its part of the root's array, `count` elements.
 pub fn scatter<'a>(
     (own, size): Place,
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     dtype_number: i32,
     root: i32,
@@ -152,31 +158,38 @@ pub fn scatter<'a>(
     let root = rank("root", root, size)?;
     let whole = bytes("recv_count", count, dtype.size(), size)?;
     let part = whole / size;
-    let send = if own == root { region("send", send, whole)? } else { Region::empty() };
-    let recv = region("recv", recv, part)?;
+    let send = if own == root { send.whole("send", whole)? } else { Region::empty() };
+    let recv = recv.whole("recv", part)?;
     check_overlap(&send, &recv, InPlace::RecvAt(root * part))?;
     Ok(Call { root: Some(root), send, recv, ..Call::new(Kind::Scatter, count).of(dtype) })
 }
 
+/// Each rank gets a block of `count` elements from each.
 pub fn all_to_all<'a>(
     (_, size): Place,
-    send: *const c_void,
-    recv: *mut c_void,
+    send: Input<'a>,
+    recv: Output<'a>,
     count: usize,
     dtype_number: i32,
 ) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
     let whole = bytes("count", count, dtype.size(), size)?;
-    let (send, recv) = (region("send", send, whole)?, region("recv", recv, whole)?);
+    let (send, recv) = (send.whole("send", whole)?, recv.whole("recv", whole)?);
     check_overlap(&send, &recv, InPlace::Never)?;
     Ok(Call { send, recv, ..Call::new(Kind::AllToAll, count).of(dtype) })
 }
 
+/// A barrier.
+pub fn barrier<'a>() -> Result<Call<'a>> {
+    Ok(Call::new(Kind::Barrier, 0))
+}
+
+/// As [`all_gather`], with a count and a displacement for each rank; no displacements: packed.
 pub fn all_gather_v<'a>(
     (rank, size): Place,
-    (send, send_count): (*const c_void, usize),
-    recv: *mut c_void,
-    (counts, displs): (*const usize, *const usize),
+    (send, send_count): (Input<'a>, usize),
+    recv: Output<'a>,
+    (counts, displs): (Option<&[usize]>, Option<&[usize]>),
     dtype_number: i32,
 ) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
@@ -187,8 +200,8 @@ pub fn all_gather_v<'a>(
         return Err(invalid(format!("send_count is {send_count}, and recv_counts[{rank}] {}", own.len)));
     }
     parts.check_apart()?;
-    let send = region("send", send, own.len * element)?;
-    let recv = region("recv", recv, parts.bytes())?;
+    let send = send.whole("send", own.len * element)?;
+    let recv = recv.first("recv", parts.bytes())?;
     let in_place = InPlace::SendAt(own.start * element).allows(&send, &recv);
     if !in_place && parts.meets(&recv, &Layout::single(own.len, element), &send) {
         return Err(overlapping());
@@ -197,11 +210,12 @@ pub fn all_gather_v<'a>(
     Ok(Call { send, recv, send_parts: Parts::Equal(own.len), recv_parts: parts.into_parts(), ..call })
 }
 
+/// As [`reduce_scatter`], with a count for each rank.
 pub fn reduce_scatter_v<'a>(
     place: Place,
-    send: *const c_void,
-    recv: *mut c_void,
-    counts: *const usize,
+    send: Input<'a>,
+    recv: Output<'a>,
+    counts: Option<&[usize]>,
     dtype_number: i32,
     op_number: i32,
 ) -> Result<Call<'a>> {
@@ -211,13 +225,14 @@ pub fn reduce_scatter_v<'a>(
     scattered(place, send, recv, counts, dtype.size(), call)
 }
 
+/// The same by a function, of elements of so many bytes.
 pub fn reduce_scatter_v_custom<'a>(
     place: Place,
-    send: *const c_void,
-    recv: *mut c_void,
-    counts: *const usize,
+    send: Input<'a>,
+    recv: Output<'a>,
+    counts: Option<&[usize]>,
     element: usize,
-    function: Option<Function>,
+    function: Option<Function<'a>>,
 ) -> Result<Call<'a>> {
     let function = custom(element, function)?;
     let call = |total| Call::new(Kind::ReduceScatterVCustom, total).by_function(element, function);
@@ -227,27 +242,30 @@ pub fn reduce_scatter_v_custom<'a>(
 /// Parts of `send` that lie packed, and this rank's at `recv`.
 fn scattered<'a>(
     (rank, size): Place,
-    send: *const c_void,
-    recv: *mut c_void,
-    counts: *const usize,
+    send: Input<'a>,
+    recv: Output<'a>,
+    counts: Option<&[usize]>,
     element: usize,
     call: impl FnOnce(usize) -> Result<Call<'a>>,
 ) -> Result<Call<'a>> {
-    let parts = Layout::read(("recv_counts", counts), ("", std::ptr::null()), element, size)?;
+    let parts = Layout::read(("recv_counts", counts), ("", None), element, size)?;
     let own = parts.of(rank);
-    let (send, recv) = (region("send", send, parts.bytes())?, region("recv", recv, own.len * element)?);
+    let (send, recv) = (send.first("send", parts.bytes())?, recv.whole("recv", own.len * element)?);
     check_overlap(&send, &recv, InPlace::RecvAt(own.start * element))?;
     let call = call(parts.total)?;
     Ok(Call { send, recv, send_parts: parts.into_parts(), recv_parts: Parts::Equal(own.len), ..call })
 }
 
-/// A buffer of an all_to_all_v: where it starts, its counts and its displacements.
-pub type Blocks = (*const c_void, *const usize, *const usize);
+/// What an all_to_all_v sends: a buffer, the counts of its blocks and their displacements.
+pub type SendBlocks<'a, 'c> = (Input<'a>, Option<&'c [usize]>, Option<&'c [usize]>);
+/// Likewise what it receives.
+pub type RecvBlocks<'a, 'c> = (Output<'a>, Option<&'c [usize]>, Option<&'c [usize]>);
 
+/// As [`all_to_all`], with counts and displacements for each rank.
 pub fn all_to_all_v<'a>(
     (rank, size): Place,
-    (send, send_counts, send_displs): Blocks,
-    (recv, recv_counts, recv_displs): Blocks,
+    (send, send_counts, send_displs): SendBlocks<'a, '_>,
+    (recv, recv_counts, recv_displs): RecvBlocks<'a, '_>,
     dtype_number: i32,
 ) -> Result<Call<'a>> {
     let dtype = dtype(dtype_number)?;
@@ -261,7 +279,7 @@ pub fn all_to_all_v<'a>(
         )));
     }
     into.check_apart()?;
-    let (send, recv) = (region("send", send, out.bytes())?, region("recv", recv, into.bytes())?);
+    let (send, recv) = (send.first("send", out.bytes())?, recv.first("recv", into.bytes())?);
     if into.meets(&recv, &out, &send) {
         return Err(overlapping());
     }
@@ -274,7 +292,6 @@ pub fn all_to_all_v<'a>(
 mod tests {
     use super::*;
     use crate::error::Status;
-    use std::ptr::{null, null_mut};
 
     const F32: i32 = 10;
     const INVALID: std::result::Result<(), Status> = Err(Status::InvalidArgument);
@@ -283,15 +300,23 @@ mod tests {
         result.map(|_| ()).map_err(|error| error.status)
     }
 
-    fn at(address: usize) -> *const c_void {
-        address as *const c_void
+    fn at(address: usize) -> Input<'static> {
+        Input::nowhere(address)
     }
 
-    fn to(address: usize) -> *mut c_void {
-        address as *mut c_void
+    fn to(address: usize) -> Output<'static> {
+        Output::nowhere(address)
     }
 
-    fn nothing() -> Option<Function> {
+    fn null() -> Input<'static> {
+        at(0)
+    }
+
+    fn null_mut() -> Output<'static> {
+        to(0)
+    }
+
+    fn nothing() -> Option<Function<'static>> {
         Some(Box::new(|_, _, _| ()))
     }
 
@@ -322,12 +347,12 @@ mod tests {
         let scattered = |recv| outcome(reduce_scatter((2, 4), at(0x1000), to(recv), 4, F32, 0));
         let counts = [4usize, 4, 4, 4];
         let gathered_v =
-            |send| outcome(all_gather_v((2, 4), (at(send), 4), to(0x1000), (counts.as_ptr(), null()), F32));
+            |send| outcome(all_gather_v((2, 4), (at(send), 4), to(0x1000), (Some(&counts[..]), None), F32));
         let scattered_v =
-            |recv| outcome(reduce_scatter_v((2, 4), at(0x1000), to(recv), counts.as_ptr(), F32, 0));
+            |recv| outcome(reduce_scatter_v((2, 4), at(0x1000), to(recv), Some(&counts[..]), F32, 0));
         let custom = |recv| {
             let (place, send) = ((2, 4), at(0x1000));
-            outcome(reduce_scatter_v_custom(place, send, to(recv), counts.as_ptr(), 4, nothing()))
+            outcome(reduce_scatter_v_custom(place, send, to(recv), Some(&counts[..]), 4, nothing()))
         };
         let at_root = |send| outcome(gather((2, 4), at(send), to(0x1000), 4, F32, 2));
         let from_root = |recv| outcome(scatter((2, 4), at(0x1000), to(recv), 4, F32, 2));
@@ -362,7 +387,7 @@ mod tests {
         assert_eq!(outcome(all_reduce_custom(send, recv, 3, usize::MAX / 4, nothing())), INVALID);
         let counts = [1usize, 0, 0, 0];
         let beyond = isize::MAX as usize + 1;
-        let call = reduce_scatter_v_custom(place, send, recv, counts.as_ptr(), beyond, nothing());
+        let call = reduce_scatter_v_custom(place, send, recv, Some(&counts[..]), beyond, nothing());
         assert_eq!(outcome(call), INVALID);
     }
 
@@ -398,14 +423,14 @@ mod tests {
     fn own_counts_agree() {
         let counts = [3usize, 0, 5];
         let gathered = |rank, count| {
-            let lists = (counts.as_ptr(), null());
+            let lists = (Some(&counts[..]), None);
             outcome(all_gather_v((rank, 3), (at(0x1000), count), to(0x2000), lists, F32))
         };
         assert_eq!([gathered(0, 3), gathered(1, 0), gathered(2, 5)], [Ok(()); 3]);
         assert_eq!([gathered(0, 2), gathered(1, 1), gathered(2, 0)], [INVALID; 3]);
         let other = [3usize, 1, 4];
         let exchanged = |rank| {
-            let (send, recv) = ((at(0x1000), counts.as_ptr(), null()), (at(0x2000), other.as_ptr(), null()));
+            let (send, recv) = ((at(0x1000), Some(&counts[..]), None), (to(0x2000), Some(&other[..]), None));
             outcome(all_to_all_v((rank, 3), send, recv, F32))
         };
         assert_eq!([exchanged(0), exchanged(1), exchanged(2)], [Ok(()), INVALID, INVALID]);
@@ -414,8 +439,8 @@ mod tests {
     #[test]
     fn arrays_are_needed_and_parts_kept_apart() {
         let (place, counts) = ((0, 2), [2usize, 2]);
-        let (list, none) = (counts.as_ptr(), null());
-        let (a, b) = (at(0x1000), at(0x2000));
+        let (list, none) = (Some(&counts[..]), None);
+        let (a, b) = (at(0x1000), to(0x2000));
         assert_eq!(outcome(all_gather_v(place, (a, 0), to(0x2000), (none, none), F32)), INVALID);
         assert_eq!(outcome(reduce_scatter_v(place, a, to(0x2000), none, F32, 0)), INVALID);
         assert_eq!(outcome(reduce_scatter_v_custom(place, a, to(0x2000), none, 4, nothing())), INVALID);
@@ -424,30 +449,30 @@ mod tests {
         for (displs, expected) in
             [([0usize, 1], INVALID), ([1, 0], INVALID), ([2, 0], Ok(())), ([9, 0], Ok(()))]
         {
-            let lists = (list, displs.as_ptr());
+            let lists = (list, Some(&displs[..]));
             assert_eq!(outcome(all_gather_v(place, (a, 2), to(0x2000), lists, F32)), expected);
-            let recv = (b, list, displs.as_ptr());
+            let recv = (b, list, Some(&displs[..]));
             assert_eq!(outcome(all_to_all_v(place, (a, list, none), recv, F32)), expected);
             // Parts of send may be the same elements.
-            let send = (a, list, displs.as_ptr());
+            let send = (a, list, Some(&displs[..]));
             assert_eq!(outcome(all_to_all_v(place, send, (b, list, none), F32)), Ok(()));
         }
         // A send in a gap of recv overlaps nothing.
         let displs = [0usize, 6];
         for (send, expected) in [(0x2008, Ok(())), (0x2010, Ok(())), (0x2011, INVALID), (0x2007, INVALID)] {
-            let lists = (list, displs.as_ptr());
+            let lists = (list, Some(&displs[..]));
             assert_eq!(outcome(all_gather_v(place, (at(send), 2), to(0x2000), lists, F32)), expected);
         }
-        let recv = (b, list, displs.as_ptr());
+        let recv = (b, list, Some(&displs[..]));
         assert_eq!(outcome(all_to_all_v(place, (at(0x2008), list, none), recv, F32)), Ok(()));
         assert_eq!(outcome(all_to_all_v(place, (at(0x200c), list, none), recv, F32)), INVALID);
-        assert_eq!(outcome(all_to_all_v(place, (b, list, displs.as_ptr()), recv, F32)), INVALID);
+        assert_eq!(outcome(all_to_all_v(place, (at(0x2000), list, Some(&displs[..])), recv, F32)), INVALID);
     }
 
     #[test]
     fn no_elements_need_no_buffers() {
-        let (place, none, zeros) = ((1, 3), null(), [0usize; 3]);
-        let list = zeros.as_ptr();
+        let (place, none, zeros) = ((1, 3), None, [0usize; 3]);
+        let list = Some(&zeros[..]);
         for call in [
             reduce_scatter(place, null(), null_mut(), 0, F32, 0),
             all_gather(place, null(), null_mut(), 0, F32),
@@ -458,7 +483,7 @@ mod tests {
             all_to_all(place, null(), null_mut(), 0, F32),
             all_gather_v(place, (null(), 0), null_mut(), (list, none), F32),
             reduce_scatter_v(place, null(), null_mut(), list, F32, 0),
-            all_to_all_v(place, (null(), list, none), (null(), list, none), F32),
+            all_to_all_v(place, (null(), list, none), (null_mut(), list, none), F32),
             all_reduce_custom(null(), null_mut(), 0, 7, nothing()),
             reduce_scatter_v_custom(place, null(), null_mut(), list, 7, nothing()),
         ] {
@@ -466,7 +491,7 @@ mod tests {
         }
         // This rank's part alone is empty.
         let counts = [2usize, 0, 1];
-        let lists = (counts.as_ptr(), none);
+        let lists = (Some(&counts[..]), none);
         assert_eq!(outcome(all_gather_v(place, (null(), 0), to(0x1000), lists, F32)), Ok(()));
         assert_eq!(outcome(all_gather_v(place, (null(), 0), null_mut(), lists, F32)), INVALID);
         assert_eq!(outcome(reduce_scatter_v(place, at(0x1000), null_mut(), lists.0, F32, 0)), Ok(()));
@@ -484,7 +509,7 @@ mod tests {
         assert_eq!(outcome(all_reduce_custom(send, recv, 4, 3, None)), INVALID);
         let counts = [1usize, 1];
         let check = |element, function| {
-            outcome(reduce_scatter_v_custom((1, 2), send, recv, counts.as_ptr(), element, function))
+            outcome(reduce_scatter_v_custom((1, 2), send, recv, Some(&counts[..]), element, function))
         };
         assert_eq!([check(3, nothing()), check(0, nothing()), check(3, None)], [Ok(()), INVALID, INVALID]);
     }
@@ -493,7 +518,7 @@ mod tests {
     fn unknown_types_and_ops_are_refused_and_some_pairs_undefined() {
         let (place, a, b) = ((0, 2), at(0x1000), to(0x2000));
         let counts = [1usize, 1];
-        let list = counts.as_ptr();
+        let list = Some(&counts[..]);
         for (dtype, op, expected) in [
             (14, 0, INVALID),
             (-1, 0, INVALID),
@@ -511,8 +536,8 @@ mod tests {
             assert_eq!(outcome(gather(place, a, b, 1, dtype, 0)), INVALID);
             assert_eq!(outcome(scatter(place, a, b, 1, dtype, 0)), INVALID);
             assert_eq!(outcome(all_to_all(place, a, b, 1, dtype)), INVALID);
-            assert_eq!(outcome(all_gather_v(place, (a, 1), b, (list, null()), dtype)), INVALID);
-            let (send, recv) = ((a, list, null()), (b.cast_const(), list, null()));
+            assert_eq!(outcome(all_gather_v(place, (a, 1), b, (list, None), dtype)), INVALID);
+            let (send, recv) = ((a, list, None), (b, list, None));
             assert_eq!(outcome(all_to_all_v(place, send, recv, dtype)), INVALID);
         }
     }
@@ -520,7 +545,7 @@ mod tests {
     #[test]
     fn ranks_compare_what_must_be_alike() {
         let (place, counts) = ((1, 2), [3usize, 1]);
-        let (list, a, b) = (counts.as_ptr(), at(0x1000), to(0x2000));
+        let (list, a, b) = (Some(&counts[..]), at(0x1000), to(0x2000));
         let header = |call: Result<Call<'_>>| {
             let header = call.unwrap().header(1);
             (header.count, header.root, header.digest != 0)
@@ -529,10 +554,10 @@ mod tests {
         assert_eq!(header(gather(place, a, b, 3, F32, 1)), (3, 1, false));
         assert_eq!(header(scatter(place, a, b, 3, F32, 0)), (3, 0, false));
         assert_eq!(header(all_to_all(place, a, b, 3, F32)), (3, -1, false));
-        assert_eq!(header(all_gather_v(place, (a, 1), b, (list, null()), F32)), (4, -1, true));
+        assert_eq!(header(all_gather_v(place, (a, 1), b, (list, None), F32)), (4, -1, true));
         assert_eq!(header(reduce_scatter_v(place, a, b, list, F32, 0)), (4, -1, true));
         assert_eq!(header(reduce_scatter_v_custom(place, a, b, list, 9, nothing())), (4, -1, true));
-        let (send, recv) = ((a, list, null()), (b.cast_const(), list, null()));
+        let (send, recv) = ((a, list, None), (b, list, None));
         assert_eq!(header(all_to_all_v(place, send, recv, F32)), (0, -1, false));
     }
 }

@@ -5,15 +5,15 @@ use crate::error::Result;
 use crate::group::{Parts, Stretch};
 use crate::memory::Region;
 
-/// An array of the caller's with an entry for each rank, and its name.
-pub type Array<'n> = (&'n str, *const usize);
+/// An array with an entry for each rank, and its name.
+pub type Array<'a> = (&'a str, Option<&'a [usize]>);
 
-fn entries<'a>((name, array): Array<'_>, ranks: usize) -> Result<&'a [usize]> {
-    if array.is_null() {
-        return Err(invalid(format!("{name} is NULL")));
+fn entries<'a>((name, array): Array<'a>, ranks: usize) -> Result<&'a [usize]> {
+    let array = array.ok_or_else(|| invalid(format!("{name} is NULL")))?;
+    match array.len() == ranks {
+        true => Ok(array),
+        false => Err(invalid(format!("{name} has {} entries, and the group {ranks} ranks", array.len()))),
     }
-    // SAFETY: not NULL, and the caller has an aligned entry for each rank there.
-    Ok(unsafe { std::slice::from_raw_parts(array, ranks) })
 }
 
 /// Where each rank's part of a buffer lies, in elements.
@@ -28,11 +28,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Copies the arrays, which the caller may change once the call has returned. NULL displacements pack the
-    /// parts in the order of ranks.
+    /// Copies the arrays, which the caller may change once the call has returned. Without displacements the parts
+    /// are packed in the order of ranks.
     pub fn read(counts: Array<'_>, displs: Array<'_>, element: usize, ranks: usize) -> Result<Layout> {
         let lens = entries(counts, ranks)?;
-        let starts = if displs.1.is_null() { None } else { Some(entries(displs, ranks)?) };
+        let starts = displs.1.map(|_| entries(displs, ranks)).transpose()?;
         let most = isize::MAX as usize / element;
         let mut layout = Layout { parts: Vec::with_capacity(ranks), element, total: 0, extent: 0 };
         for (rank, &len) in lens.iter().enumerate() {
@@ -118,8 +118,7 @@ mod tests {
     use super::*;
 
     fn layout(counts: &[usize], displs: Option<&[usize]>, element: usize) -> Result<Layout> {
-        let displs = displs.map_or(std::ptr::null(), <[usize]>::as_ptr);
-        Layout::read(("recv_counts", counts.as_ptr()), ("recv_displs", displs), element, counts.len())
+        Layout::read(("recv_counts", Some(counts)), ("recv_displs", displs), element, counts.len())
     }
 
     fn text(result: Result<Layout>) -> String {
@@ -150,8 +149,10 @@ mod tests {
         assert!(layout(&[1, 0], Some(&[usize::MAX, 0]), 1).is_err());
         // More than there is room for, if not at once.
         assert!(layout(&[most, most], Some(&[0, 0]), 8).is_err());
-        let null = Layout::read(("send_counts", std::ptr::null()), ("", std::ptr::null()), 1, 2);
+        let null = Layout::read(("send_counts", None), ("", None), 1, 2);
         assert_eq!(text(null), "send_counts is NULL");
+        let short = Layout::read(("send_counts", Some(&[1, 2])), ("", None), 1, 3);
+        assert_eq!(text(short), "send_counts has 2 entries, and the group 3 ranks");
     }
 
     #[test]
