@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree
 
 MOST_CALLS = 10000
 # A rank's two clocks are read one after the other, and the wall clock may be adjusted during the run.
@@ -116,7 +117,8 @@ def check_late(traces):
     for trace in traces:
         size = trace.about["size"]
         if size > 1 and trace.rank in ((late + 1) % size, (late - 1) % size):
-            waits = [event["name"] for row in trace.rows.values() for event in row if event["cat"] == "wait" and event["dur"] > 15000]
+            waits = [event for row in trace.rows.values() for event in row if event["cat"] == "wait"]
+            waits = [event["name"] for event in waits if event["dur"] > 15000]
             assert any(str(late) in name.split() for name in waits), waits
 
 
@@ -164,6 +166,16 @@ def death(scenario, traces, size):
             assert "all_reduce" in failed["text"] or failed["number"] in (0, 2), failed
 
 
+def tool(paths, traces):
+    """What README says to join and draw them with."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools/trace.py")
+    made = [subprocess.run([sys.executable, program, what, *paths], check=True, capture_output=True, text=True).stdout
+            for what in ("join", "draw")]
+    assert len(json.loads(made[0])["traceEvents"]) == sum(len(trace.events) for trace in traces)
+    bars = [element for element in xml.etree.ElementTree.fromstring(made[1]).iter() if element.tag.endswith("rect")]
+    assert len(bars) > sum(len(trace.calls) for trace in traces)
+
+
 def main():
     program, scenario, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with tempfile.TemporaryDirectory() as directory:
@@ -173,6 +185,7 @@ def main():
         subprocess.run([program, scenario, str(size), traces], check=True)
         read = [Trace(path) for path in sorted(glob.glob(f"{traces}/ring-*.json"))]
         assert len({trace.about["ring"] for trace in read}) == (1 if size > 1 else len(read))
+        tool(sorted(glob.glob(f"{traces}/ring-*.json")), read)
         if scenario in ("work", "many"):
             left = [name for name in os.listdir(traces) if not name.endswith(".json") and not name.startswith("stats")]
             assert not left, left

@@ -142,12 +142,34 @@ static void dies(int rank, const char *hosts, const char *scenario) {
   _exit(0);
 }
 
+/* Something like training, with stages that hand on what they have; rank 2 is late once. The README's picture. */
+static void steps(int rank, int size, const char *hosts) {
+  enum { STEPS = 4, GRADIENT = 1 << 18, ACTIVATION = 1 << 17 };
+  ring_group_t *group = traced(rank, hosts);
+  float *gradient = calloc(GRADIENT, sizeof *gradient), *activation = calloc(ACTIVATION, sizeof *activation);
+  OK(ring_all_reduce(group, gradient, gradient, GRADIENT, RING_DTYPE_FLOAT32, RING_OP_MEAN));
+  OK(ring_barrier(group));
+  for (int step = 0; step < STEPS; step++) {
+    usleep(step == 2 && rank == 2 ? 9000 : 1500);
+    if (rank > 0) OK(ring_recv(group, activation, ACTIVATION, RING_DTYPE_FLOAT32, rank - 1));
+    usleep(500);
+    if (rank < size - 1) OK(ring_send(group, activation, ACTIVATION, RING_DTYPE_FLOAT32, rank + 1));
+    OK(ring_all_reduce(group, gradient, gradient, GRADIENT, RING_DTYPE_FLOAT32, RING_OP_MEAN));
+    OK(ring_broadcast(group, gradient, 1, RING_DTYPE_FLOAT32, 0));
+  }
+  ring_group_destroy(group);
+  free(gradient);
+  free(activation);
+}
+
 static void body(int rank, int size, const char *hosts, void *data) {
   const char *scenario = data;
   if (!strcmp(scenario, "work")) {
     work(rank, size, hosts);
   } else if (!strcmp(scenario, "many")) {
     many(rank, hosts);
+  } else if (!strcmp(scenario, "steps")) {
+    steps(rank, size, hosts);
   } else {
     dies(rank, hosts, scenario);
   }
@@ -155,7 +177,7 @@ static void body(int rank, int size, const char *hosts, void *data) {
 
 int main(int argc, char **argv) {
   CHECK(argc == 4, "arguments: scenario, ranks, directory");
-  int size = atoi(argv[2]), dies = strcmp(argv[1], "work") && strcmp(argv[1], "many");
+  int size = atoi(argv[2]), dies = !strchr("wms", *argv[1]); /* work, many, steps */
   char *hosts = make_hosts(size, 1);
   directory = argv[3];
   run_ranks(size, hosts, body, argv[1], 50, dies ? 1u << 1 : 0);
