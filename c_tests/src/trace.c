@@ -162,6 +162,22 @@ static void steps(int rank, int size, const char *hosts) {
   free(activation);
 }
 
+static void hear(ring_log_level_t level, const char *text, void *heard) {
+  if (level == RING_LOG_LEVEL_WARN && strstr(text, "the trace ") && strstr(text, "No such file")) ++*(int *)heard;
+}
+
+/* What can't be written is said, and fails nothing. */
+static void gone(int rank, const char *hosts) {
+  int heard = 0;
+  ring_group_t *group = traced(rank, hosts);
+  ring_set_log_callback(hear, &heard, RING_LOG_LEVEL_WARN);
+  OK(ring_barrier(group));
+  CHECK(rmdir(directory) == 0);
+  ring_group_destroy(group);
+  ring_set_log_callback(NULL, NULL, RING_LOG_LEVEL_WARN);
+  CHECK(heard == 1 && access(directory, F_OK) != 0);
+}
+
 static void body(int rank, int size, const char *hosts, void *data) {
   const char *scenario = data;
   if (!strcmp(scenario, "work")) {
@@ -170,6 +186,8 @@ static void body(int rank, int size, const char *hosts, void *data) {
     many(rank, hosts);
   } else if (!strcmp(scenario, "steps")) {
     steps(rank, size, hosts);
+  } else if (!strcmp(scenario, "gone")) {
+    gone(rank, hosts);
   } else {
     dies(rank, hosts, scenario);
   }
@@ -177,7 +195,7 @@ static void body(int rank, int size, const char *hosts, void *data) {
 
 int main(int argc, char **argv) {
   CHECK(argc == 4, "arguments: scenario, ranks, directory");
-  int size = atoi(argv[2]), dies = !strchr("wms", *argv[1]); /* work, many, steps */
+  int size = atoi(argv[2]), dies = !strchr("gmsw", *argv[1]); /* gone, many, steps, work */
   char *hosts = make_hosts(size, 1);
   directory = argv[3];
   run_ranks(size, hosts, body, argv[1], 50, dies ? 1u << 1 : 0);

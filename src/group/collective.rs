@@ -123,7 +123,7 @@ impl<'g, 'a> Collective<'g, 'a> {
             true => Stage::Counts(Counts::of(&call, place)),
         };
         let header = CallHeader { refused: ticket.refused(), ..call.header(ticket.number) };
-        let underway = group.underway(ticket);
+        let underway = if part == Part::Whole { group.underway(ticket) } else { Underway::default() };
         let watched = Watched { group, lanes: place.lanes, awaits: [false; 2], underway };
         let mut collective =
             Collective { group, call, header, place, timeout, machine, stage, part, watched };
@@ -215,10 +215,12 @@ impl<'g, 'a> Collective<'g, 'a> {
         debug_assert!(matches!(self.stage, Stage::Exchange));
         let floats = self.call.op.is_some() && self.call.dtype.is_some_and(Dtype::is_floating);
         let _mode = floats.then(FloatMode::ieee);
-        let Collective { group, timeout, mut watched, .. } = self;
+        let Collective { group, timeout, .. } = self;
+        let underway = std::mem::take(&mut self.watched.underway);
+        let mut watched = Watched { group, lanes: self.place.lanes, awaits: [false; 2], underway };
         let (task, engine, links) = self.parts();
         let result = engine.run(&task, links, &group.health.stop, timeout, &mut watched);
-        self.watched = watched;
+        self.watched.underway = watched.underway;
         self.end(result)
     }
 
@@ -290,7 +292,7 @@ impl<'g, 'a> Collective<'g, 'a> {
         let mut underway = watched.underway;
         underway.moved(machine.engine.moved());
         if part == Part::Whole {
-            group.trace_collective(&underway, &header, &call, &result);
+            group.trace_collective(std::mem::take(&mut underway), &header, &call, &result);
         }
         group.collectives.home.put(machine);
         (result, underway)
@@ -353,7 +355,6 @@ impl Operation for Collective<'_, '_> {
 }
 
 /// A collective as its engine shows it to the other ranks.
-#[derive(Clone, Copy)]
 struct Watched<'g> {
     group: &'g Group,
     lanes: usize,

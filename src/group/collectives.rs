@@ -79,7 +79,7 @@ impl Group {
         let underway = self.underway(ticket);
         alone(call);
         self.counters.succeeded(1);
-        self.trace_call(&underway, &call.header(ticket.number), &Ok(()));
+        self.trace_call(underway, &call.header(ticket.number), &Ok(()));
     }
 }
 

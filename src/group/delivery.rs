@@ -66,9 +66,9 @@ impl<'g, 'a> Delivery<'g, 'a> {
         let (task, engine, links) = parts(&mut self.machine, &self.message, &self.told);
         let stop = &self.group.health.stop;
         let mut watched = Watched::new(self.group, &messages);
-        watched.underway[0] = self.underway;
+        watched.underway[0] = std::mem::take(&mut self.underway);
         let result = engine.run(&task, links, stop, self.timeout, &mut watched);
-        self.underway = watched.underway[0];
+        [self.underway, _] = watched.underway;
         self.end(result)
     }
 
@@ -87,7 +87,7 @@ impl<'g, 'a> Delivery<'g, 'a> {
         group.counters.moved(machine.engine.moved());
         group.counters.succeeded(u64::from(result.is_ok()));
         underway.moved(machine.engine.moved());
-        group.trace_message(&underway, &told, &result);
+        group.trace_message(underway, &told, &result);
         way.home.put(machine);
         result
     }

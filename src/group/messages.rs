@@ -79,7 +79,7 @@ pub struct Watched<'g, 'm> {
 
 impl<'g, 'm> Watched<'g, 'm> {
     pub fn new(group: &'g Group, messages: &'m [wire::Message]) -> Watched<'g, 'm> {
-        let (blamed, underway) = ([[false; 2]; 2], [Underway::default(); 2]);
+        let (blamed, underway) = ([[false; 2]; 2], <[Underway; 2]>::default());
         Watched { group, messages, awaits: [false; 2], blamed, underway }
     }
 }
@@ -214,7 +214,7 @@ impl Group {
         let underway = self.underway_now();
         to.copy_from(from);
         self.counters.succeeded(2);
-        self.trace_own(&underway);
+        self.trace_own(underway);
         Ok(())
     }
 
@@ -390,9 +390,10 @@ impl Group {
         self.counters.moved(engine.moved());
         self.counters.succeeded(2 * u64::from(result.is_ok()));
         let (sent, received) = engine.moved();
-        for (i, moved) in [(sent, 0), (0, received)].into_iter().enumerate() {
-            observer.underway[i].moved(moved);
-            self.trace_message(&observer.underway[i], &messages[i], &result);
+        let moved = [(sent, 0), (0, received)];
+        for ((mut underway, moved), message) in observer.underway.into_iter().zip(moved).zip(messages) {
+            underway.moved(moved);
+            self.trace_message(underway, message, &result);
         }
         result
     }

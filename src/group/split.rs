@@ -97,7 +97,7 @@ impl Group {
                 }
                 _ => self.split_in_turn(color, key, &ticket, &mut underway),
             };
-            self.trace_call(&underway, &CallHeader::new(Kind::Split, ticket.number), &result);
+            self.trace_call(underway, &CallHeader::new(Kind::Split, ticket.number), &result);
             result
         });
         drop(ticket);
@@ -163,7 +163,7 @@ impl Group {
         let (send, into) = (Region::from_slice(&mut send), Region::from_slice(&mut recv));
         let call = Call { send, recv: into, ..Call::new(Kind::Split, WORD) };
         let mut collective = Collective::begin_part(self, call, ticket, timeout, part)?;
-        collective.resume(*underway);
+        collective.resume(std::mem::take(underway));
         let (result, so_far) = collective.run_part();
         *underway = so_far;
         result?;

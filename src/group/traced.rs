@@ -15,16 +15,16 @@ fn status<T>(result: &Result<T>) -> Status {
 impl Group {
     /// A call has its turn.
     pub(super) fn underway(&self, ticket: &Ticket) -> Underway {
-        self.trace.as_ref().map_or(Underway::default(), |_| Underway::begin(ticket.came))
+        self.trace.as_ref().map_or(Underway::default(), |trace| trace.begin(ticket.came))
     }
 
     /// A call that takes no turns begins.
     pub(super) fn underway_now(&self) -> Underway {
-        self.trace.as_ref().map_or(Underway::default(), |_| Underway::begin(None))
+        self.trace.as_ref().map_or(Underway::default(), |trace| trace.begin(None))
     }
 
     /// A call has ended.
-    pub(super) fn trace_call<T>(&self, underway: &Underway, header: &CallHeader, result: &Result<T>) {
+    pub(super) fn trace_call<T>(&self, underway: Underway, header: &CallHeader, result: &Result<T>) {
         if let Some(trace) = &self.trace {
             trace.ended(underway, trace::Call::of(header), status(result));
         }
@@ -33,7 +33,7 @@ impl Group {
     /// A collective has ended, or a message that was one of their queue.
     pub(super) fn trace_collective(
         &self,
-        underway: &Underway,
+        underway: Underway,
         header: &CallHeader,
         call: &Call<'_>,
         result: &Result<()>,
@@ -44,7 +44,7 @@ impl Group {
     }
 
     /// A message has ended.
-    pub(super) fn trace_message(&self, underway: &Underway, message: &Message, result: &Result<()>) {
+    pub(super) fn trace_message(&self, underway: Underway, message: &Message, result: &Result<()>) {
         if let Some(trace) = &self.trace {
             let peer = Some(message.peer as usize);
             let (to, from) = if message.sends { (peer, None) } else { (None, peer) };
@@ -53,7 +53,7 @@ impl Group {
     }
 
     /// A message to this rank itself has ended, which has no number.
-    pub(super) fn trace_own(&self, underway: &Underway) {
+    pub(super) fn trace_own(&self, underway: Underway) {
         if let Some(trace) = &self.trace {
             let own = Some(self.rank());
             let call = trace::Call::of(&CallHeader::new(Kind::Message, 0)).between(own, own);

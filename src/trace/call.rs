@@ -51,20 +51,19 @@ impl Call {
 }
 
 /// A call that has its turn, until it has ended. Where there is no trace it keeps nothing and reads no clock.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Underway {
-    times: Option<Times>,
+#[derive(Debug, Default)]
+pub struct Underway(pub(super) Option<Box<Kept>>);
+
+/// What is kept of it: apart, since calls that aren't traced are moved around as well.
+#[derive(Debug)]
+pub struct Kept {
+    came: Instant,
+    began: Instant,
     moved: (u64, u64),
     /// Nanoseconds, for the right and the left neighbour.
     waits: [u64; 2],
     latest: Option<Wait>,
     longest: Option<Wait>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    came: Instant,
-    began: Instant,
 }
 
 /// A time of sleep, on and off.
@@ -76,17 +75,27 @@ struct Wait {
 }
 
 impl Underway {
-    /// A call that came then has its turn now.
-    pub fn begin(came: Option<Instant>) -> Underway {
-        let began = Instant::now();
-        Underway { times: Some(Times { came: came.unwrap_or(began), began }), ..Underway::default() }
-    }
-
     /// It was asleep for so long until now, for want of the right and of the left neighbour.
     pub fn slept(&mut self, sides: [bool; 2], slept: Duration) {
-        if self.times.is_some() {
-            self.slept_until(Instant::now(), sides, slept);
+        if let Some(kept) = &mut self.0 {
+            kept.slept_until(Instant::now(), sides, slept);
         }
+    }
+
+    /// So much has gone over data links.
+    pub fn moved(&mut self, (sent, received): (u64, u64)) {
+        if let Some(kept) = &mut self.0 {
+            kept.moved = (kept.moved.0 + sent, kept.moved.1 + received);
+        }
+    }
+}
+
+impl Kept {
+    /// A call that came then has its turn now.
+    pub fn begin(came: Option<Instant>) -> Kept {
+        let began = Instant::now();
+        let came = came.unwrap_or(began);
+        Kept { came, began, moved: (0, 0), waits: [0; 2], latest: None, longest: None }
     }
 
     fn slept_until(&mut self, until: Instant, sides: [bool; 2], slept: Duration) {
@@ -103,14 +112,9 @@ impl Underway {
         }
     }
 
-    /// So much has gone over data links.
-    pub fn moved(&mut self, (sent, received): (u64, u64)) {
-        self.moved = (self.moved.0 + sent, self.moved.1 + received);
-    }
-
-    /// It has ended; None where there is no trace.
-    pub fn end(&self, group: u32, call: Call, status: Status, origin: Instant) -> Option<Record> {
-        let Times { came, began } = self.times?;
+    /// It has ended.
+    pub fn end(&self, group: u32, call: Call, status: Status, origin: Instant) -> Record {
+        let Kept { came, began, .. } = *self;
         let since = |time: Instant| nanoseconds(time.saturating_duration_since(origin));
         let (start, end) = (since(began), since(Instant::now()));
         // A sleep is measured from a moment before its end was.
@@ -119,7 +123,7 @@ impl Underway {
             start: since(wait.since).clamp(start, end),
             end: since(wait.until).clamp(start, end),
         };
-        Some(Record {
+        Record {
             group,
             call,
             status,
@@ -130,7 +134,7 @@ impl Underway {
             moved: self.moved,
             waits: self.waits,
             longest: self.longest.map(slept),
-        })
+        }
     }
 }
 
@@ -182,26 +186,17 @@ mod tests {
     fn short_sleeps_that_follow_each_other_are_one_wait() {
         let origin = Instant::now();
         let at = |us| origin + Duration::from_micros(us);
-        let mut underway = Underway::begin(Some(origin));
+        let mut kept = Kept::begin(Some(origin));
         let mut slept = |since, until, sides| {
-            underway.slept_until(at(until), sides, Duration::from_micros(until - since));
+            kept.slept_until(at(until), sides, Duration::from_micros(until - since));
         };
         slept(10, 500, [true, false]);
         slept(1000, 1300, [false, true]);
         slept(1350, 1700, [false, true]);
         slept(1700, 2600, [false, false]);
         slept(2700, 3000, [false, true]);
-        assert_eq!(underway.waits, [490_000, 950_000]);
-        let longest = underway.longest.unwrap();
+        assert_eq!(kept.waits, [490_000, 950_000]);
+        let longest = kept.longest.unwrap();
         assert_eq!((longest.since, longest.until, longest.sides), (at(1000), at(1700), [false, true]));
-    }
-
-    #[test]
-    fn without_a_trace_nothing_is_kept() {
-        let mut underway = Underway::default();
-        underway.slept([true; 2], Duration::from_secs(1));
-        assert_eq!(underway.waits, [0; 2]);
-        let call = Call::of(&CallHeader::new(Kind::Barrier, 1));
-        assert!(underway.end(0, call, Status::Ok, Instant::now()).is_none());
     }
 }

@@ -20,7 +20,7 @@ use crate::error::{Error, Status, os_words};
 use crate::log;
 use crate::sys;
 
-use call::{Record, nanoseconds};
+use call::{Kept, Record, nanoseconds};
 
 /// Calls of a rank that are kept, of all groups of the family together: some 1.5 MB of memory and 4 MB in the file.
 const MOST_CALLS: usize = 10_000;
@@ -38,6 +38,9 @@ struct Family {
     path: PathBuf,
     origin: Instant,
     state: Mutex<State>,
+    /// For the next calls.
+    #[allow(clippy::vec_box, reason = "calls have the boxes")]
+    spare: Mutex<Vec<Box<Kept>>>,
     /// Held while the file is written: who comes meanwhile finds it whole.
     writing: Mutex<()>,
     writers: Mutex<Vec<JoinHandle<()>>>,
@@ -152,6 +155,7 @@ impl Trace {
             path,
             origin,
             state: Mutex::new(state),
+            spare: Mutex::default(),
             writing: Mutex::default(),
             writers: Mutex::default(),
         };
@@ -172,20 +176,26 @@ impl Trace {
         nanoseconds(self.family.origin.elapsed())
     }
 
+    /// A call that came then has its turn now.
+    pub fn begin(&self, came: Option<Instant>) -> Underway {
+        let mut kept = lock(&self.family.spare).pop().unwrap_or_else(|| Box::new(Kept::begin(None)));
+        *kept = Kept::begin(came);
+        Underway(Some(kept))
+    }
+
     /// A call has ended.
-    pub fn ended(&self, underway: &Underway, call: Call, status: Status) {
-        if let Some(record) = underway.end(self.group, call, status, self.family.origin) {
+    pub fn ended(&self, underway: Underway, call: Call, status: Status) {
+        if let Some(kept) = underway.0 {
+            let record = kept.end(self.group, call, status, self.family.origin);
             lock(&self.family.state).record(record);
+            lock(&self.family.spare).push(kept);
         }
     }
 
     /// A call was refused as it came, and has taken its number.
     pub fn refused(&self, call: Call, status: Status) {
-        let record = Underway::begin(None).end(self.group, call, status, self.family.origin);
-        if let Some(record) = record {
-            let record = Record { is_refusal: true, start: record.end, ..record };
-            lock(&self.family.state).record(record);
-        }
+        let record = Kept::begin(None).end(self.group, call, status, self.family.origin);
+        lock(&self.family.state).record(Record { is_refusal: true, start: record.end, ..record });
     }
 
     /// The group has failed: writes the file, unless that has been done for this failure.
@@ -255,7 +265,7 @@ mod tests {
     fn the_last_calls_are_kept_and_what_is_gone_is_counted() {
         let trace = Trace::new(Path::new("nowhere"), 0, 1, None);
         for number in 1..=MOST_CALLS as u64 + 1 {
-            trace.ended(&Underway::begin(None), barrier(number), Status::Ok);
+            trace.ended(trace.begin(None), barrier(number), Status::Ok);
         }
         let state = lock(&trace.family.state);
         assert_eq!((state.calls.len(), state.dropped()), (MOST_CALLS, 1));
@@ -270,7 +280,7 @@ mod tests {
         let child = trace.of_split(1, 0, 1, 2);
         let grandchild = child.of_split(3, 2, 0, 1);
         assert_eq!(lock(&trace.family.state).groups[2].name, "split 1 color 0, split 3 color 2");
-        child.ended(&Underway::begin(None), barrier(1), Status::Ok);
+        child.ended(child.begin(None), barrier(1), Status::Ok);
         child.close(None);
         grandchild.close(None);
         trace.of_split(2, 0, 0, 1);
@@ -279,7 +289,7 @@ mod tests {
         };
         assert_eq!(known(&trace), [0, 1, 3]);
         for number in 3..=MOST_CALLS as u64 + 3 {
-            trace.ended(&Underway::begin(None), barrier(number), Status::Ok);
+            trace.ended(trace.begin(None), barrier(number), Status::Ok);
         }
         trace.of_split(2, 0, 0, 1);
         assert_eq!(known(&trace), [0, 3, 4]);
@@ -299,7 +309,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         trace.failed(&error);
         assert!(!path.exists());
-        trace.ended(&Underway::begin(None), barrier(1), Status::PeerLost);
+        trace.ended(trace.begin(None), barrier(1), Status::PeerLost);
         trace.close(Some(&Error::new(Status::Internal, "never seen")));
         assert!(read().contains("on purpose") && !read().contains("never seen"));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
