@@ -65,6 +65,14 @@ static void messages(ring_group_t *group, float *one, float *all) {
   if (rank == 0) usleep(LATE_US);
   OK(ring_send_recv(group, one, COUNT, right, all, COUNT, left, RING_DTYPE_UINT8));
   OK(ring_send_recv(group, one, 1, far, all, 1, from, RING_DTYPE_FLOAT32));
+  if (size % 2 == 0) {
+    /* Both halves wait for one neighbour. */
+    int peer = rank ^ 1;
+    OK(ring_barrier(group));
+    if (rank == 0) usleep(LATE_US);
+    OK(ring_send_recv(group, one, 5, peer, all, 5, peer, RING_DTYPE_FLOAT32));
+    OK(ring_send_recv(group, one, COUNT, peer, all, COUNT, peer, RING_DTYPE_FLOAT32));
+  }
   if (rank == 1) OK(ring_send(group, one, 7, RING_DTYPE_FLOAT32, 0));
   if (rank == 0) OK(ring_recv(group, all, 7, RING_DTYPE_FLOAT32, 1));
   OK(ring_barrier(group));
@@ -85,11 +93,11 @@ static void work(int rank, int size, const char *hosts) {
   collectives(half, one, all);
   messages(half, one, all);
   OK(ring_group_split(half, ring_group_rank(half) ? -1 : 5, 0, &one_rank));
-  snprintf(name, sizeof name, "split %d color %d", size == 1 ? 14 : 17, rank % 2);
+  snprintf(name, sizeof name, "split %d color %d", size == 1 ? 14 : 17 + (size % 2 == 0), rank % 2);
   tell_stats(half, rank, name);
   if (one_rank) {
     collectives(one_rank, one, all);
-    int number = ring_group_size(half) == 1 ? 14 : 17;
+    int half_size = ring_group_size(half), number = half_size == 1 ? 14 : 17 + (half_size % 2 == 0);
     snprintf(name + strlen(name), sizeof name - strlen(name), ", split %d color 5", number);
     tell_stats(one_rank, rank, name);
     ring_group_destroy(one_rank);
