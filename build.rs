@@ -7,12 +7,16 @@ use std::{env, fs};
 fn after_includes() -> String {
     let part = |name: &str| env::var(name).unwrap_or_default();
     format!(
-        "\n#define RING_VERSION_MAJOR {}\n#define RING_VERSION_MINOR {}\n#define RING_VERSION_PATCH {}\n\
-         /* (major << 16) | (minor << 8) | patch */\n\
+        "\n/** Of this header, as the next two; ring_version_string has the library's. */\n\
+         #define RING_VERSION_MAJOR {}\n/** Likewise. */\n#define RING_VERSION_MINOR {}\n\
+         /** Likewise. */\n#define RING_VERSION_PATCH {}\n\
+         /** (major << 16) | (minor << 8) | patch, of this header; ring_version gives that of the library. */\n\
          #define RING_VERSION ((RING_VERSION_MAJOR << 16) | (RING_VERSION_MINOR << 8) | RING_VERSION_PATCH)\n\
+         /** The ABI that this header describes: a library with another ring_abi_version isn't to be used with it. */\n\
          #define RING_ABI_VERSION 1\n\n\
-         /* In a timeout: wait for ever. */\n\
+         /** In a timeout: wait for ever. */\n\
          #define RING_TIMEOUT_INFINITE UINT32_MAX\n\n\
+         /** Before a function: a compiler warns where its status is ignored. */\n\
          #if defined(__GNUC__) || defined(__clang__)\n\
          #define RING_NODISCARD __attribute__((warn_unused_result))\n\
          #else\n\

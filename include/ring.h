@@ -1,12 +1,15 @@
-/*
- * libring: a ring of processes that reduce and exchange arrays over TCP.
- * MIT OR Apache-2.0.
+/**
+ * @file
+ * libring: a ring of processes that reduce and exchange arrays over TCP. MIT OR Apache-2.0.
  *
  * - A function that can fail returns a ring_status_t; its outputs come last and are written only on
- *   success. ring_last_error gives the text of this thread's last failure.
+ *   success. ring_last_error gives the text of this thread's last failure. Any of them may return
+ *   RING_STATUS_INTERNAL where the library has a fault of its own.
  * - count is in elements, *_bytes in bytes, *_ms in milliseconds. count 0 is legal.
  * - Buffers are host memory of any alignment, owned by the caller. send is never written, except in
  *   place.
+ * - Texts that functions return are the library's and live as long as the process. What is made by a
+ *   function with an out parameter is the caller's, who ends it with the destroy function of its type.
  * - Every pointer is checked for NULL, every enumeration value for being known.
  * - Every rank makes the same collective calls in the same order with matching arguments. What
  *   differs is RING_STATUS_MISMATCH, never a wrong number.
@@ -26,16 +29,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Of this header, as the next two; ring_version_string has the library's. */
 #define RING_VERSION_MAJOR 0
+/** Likewise. */
 #define RING_VERSION_MINOR 1
+/** Likewise. */
 #define RING_VERSION_PATCH 0
-/* (major << 16) | (minor << 8) | patch */
+/** (major << 16) | (minor << 8) | patch, of this header; ring_version gives that of the library. */
 #define RING_VERSION ((RING_VERSION_MAJOR << 16) | (RING_VERSION_MINOR << 8) | RING_VERSION_PATCH)
+/** The ABI that this header describes: a library with another ring_abi_version isn't to be used with it. */
 #define RING_ABI_VERSION 1
 
-/* In a timeout: wait for ever. */
+/** In a timeout: wait for ever. */
 #define RING_TIMEOUT_INFINITE UINT32_MAX
 
+/** Before a function: a compiler warns where its status is ignored. */
 #if defined(__GNUC__) || defined(__clang__)
 #define RING_NODISCARD __attribute__((warn_unused_result))
 #else
@@ -540,7 +548,13 @@ typedef struct ring_config {
    */
   const char *trace_dir;
   /**
-   * Not in this build.
+   * A call that has made no progress for so many milliseconds puts a line in the log, at
+   * RING_LOG_LEVEL_WARN; 0: none does. It names the rank that is waited for, and says whether that has
+   * made the call, as all ranks answer a moment later (with RING_WIRE_MLX, the neighbour that is waited for,
+   * as far as this rank sees). A further line comes each time that the wait has lasted twice as long; progress
+   * ends it, and a timeout that isn't longer comes first. The call goes on as it would, once a log callback has
+   * returned. Requests count from when they have their turn; ranks may differ; groups that are split off have
+   * it, too.
    */
   uint32_t stall_warning_ms;
   /**
@@ -555,9 +569,9 @@ typedef struct ring_config {
 typedef struct ring_config ring_config_t;
 
 /**
- * Reduces count elements of the host program's own: acc[i] = acc[i] op in[i], where acc holds this rank's
- * values and in those received. op is associative and commutative. Runs on the thread that made the call,
- * never concurrently within a call, on any number of whole elements; acc and in don't overlap and are
+ * Reduces count elements of the host program's own: acc[i] = acc[i] op input[i], where acc holds this rank's
+ * values and input those received; both pointers hold for the call alone. op is associative and commutative. Runs on the thread that made the call,
+ * never concurrently within a call, on any number of whole elements; acc and input don't overlap and are
  * aligned to min(16, the largest power of two that divides element_bytes). user_data is the call's. It must
  * not unwind or longjmp; calls on groups from inside it give RING_STATUS_INVALID_STATE.
  */
@@ -839,100 +853,111 @@ extern "C" {
 
 /**
  * The version of the library that is loaded, as RING_VERSION gives that of the header:
- * (major << 16) | (minor << 8) | patch. Any thread; never fails.
+ * (major << 16) | (minor << 8) | patch. Never blocks, never fails.
  */
 uint32_t ring_version(void);
 
 /**
- * The version of the library that is loaded as text, such as "0.1.0". The text is static.
+ * The version of the library that is loaded as text, such as "0.1.0". The text is static. Never blocks, never
+ * fails.
  */
 const char *ring_version_string(void);
 
 /**
- * The ABI of the library that is loaded: RING_ABI_VERSION of the header it was built with.
+ * The ABI of the library that is loaded: RING_ABI_VERSION of the header it was built with. Never blocks, never
+ * fails.
  */
 uint32_t ring_abi_version(void);
 
 /**
- * Bytes of one element of this type; 0 for an unknown value.
+ * Bytes of one element of the type dtype; 0 for an unknown value. Never blocks.
  */
 size_t ring_dtype_size(ring_dtype_t dtype);
 
 /**
- * The type's name, such as "float32"; "unknown" for an unknown value. The text is static.
+ * The name of the type dtype, such as "float32"; "unknown" for an unknown value. The text is static. Never blocks.
  */
 const char *ring_dtype_name(ring_dtype_t dtype);
 
 /**
- * The reduction's name, such as "sum"; "unknown" for an unknown value. The text is static.
+ * The name of the reduction op, such as "sum"; "unknown" for an unknown value. The text is static. Never blocks.
  */
 const char *ring_op_name(ring_op_t op);
 
 /**
- * The constant's name, such as "RING_STATUS_TIMEOUT"; "RING_STATUS_UNKNOWN" for an unknown value.
- * The text is static.
+ * The name of the constant for status, such as "RING_STATUS_TIMEOUT"; "RING_STATUS_UNKNOWN" for an unknown
+ * value. The text is static. Never blocks.
  */
 const char *ring_status_name(ring_status_t status);
 
 /**
- * One sentence about the status for a person; never NULL. The text is static. What happened in a
- * particular call is told by ring_last_error.
+ * One sentence about status for a person; never NULL, also for an unknown value. The text is static. What happened
+ * in a particular call is told by ring_last_error. Never blocks.
  */
 const char *ring_status_string(ring_status_t status);
 
 /**
  * Copies the text of this thread's last failure: one line that names the call and its number (collectives
  * are numbered from 1), the rank at fault and its address, the OS error in words, and the first cause.
- * Every call that fails sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
- * character's end; returned is the full length without the NUL. A NULL buf counts as len 0.
+ * Every call that fails sets it, success leaves it; another thread's failures don't show here.
+ *
+ * Written to buf is a NUL-terminated UTF-8 text, cut to len bytes at a character's end; returned is the full length
+ * in bytes without the NUL. A NULL buf counts as len 0, with which nothing is written. Never blocks, never fails.
  */
 size_t ring_last_error(char *buf,
                        size_t len);
 
 /**
- * Copies the text of the group's failure, in the form of ring_last_error; empty while the group
- * is healthy or for NULL. It is set once and never changes. Any thread; never blocks.
+ * Copies the text of the group's failure to buf, of len bytes, in the form of ring_last_error; empty while the
+ * group is healthy or for NULL. It is set once and never changes. Never blocks, never fails.
  */
-size_t ring_group_last_error(const ring_group_t *group, char *buf, size_t len);
+size_t ring_group_last_error(const ring_group_t *group,
+                             char *buf,
+                             size_t len);
 
 /**
  * Tells whether and how the group has failed, also between calls: a failure anywhere in the ring is
  * known here within moments, a silent host's after some 20 s. What is returned is whether it could be
  * told; how the group is stands in out->status. The caller sets out->struct_size; the smaller of it
- * and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
+ * and the library's own size is written, what is beyond is zeroed. Never blocks.
  *
- * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
- * ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a
- * callback or in a forked child.
+ * - RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
+ *   ring_failure_t (less than its own bytes, or over 4096).
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
  */
 RING_NODISCARD
 ring_status_t ring_group_failure(const ring_group_t *group,
                                  ring_failure_t *out);
 
 /**
- * Sets up a configuration: zeroes struct_size bytes, then sets struct_size and rank (-1). Call it
- * with sizeof(ring_config_t). With NULL, or less than the struct's first version, it does nothing.
+ * Sets up a configuration: zeroes struct_size bytes at config, then sets struct_size and rank (-1). Call it
+ * with sizeof(ring_config_t). With NULL, or less than the struct's first version, it does nothing. Never blocks.
+ * The struct stays the caller's.
  */
-void ring_config_init(ring_config_t *config, size_t struct_size);
+void ring_config_init(ring_config_t *config,
+                      size_t struct_size);
 
 /**
  * Joins the ring that config describes, and gives the group in *out. Blocks until all ranks
  * have joined or connect_timeout_ms is over. Reads no environment variable. A ring of one needs no
- * socket. The caller owns the group and ends it with ring_group_destroy.
+ * socket. config and what it points to stay the caller's and may go once this has returned. The caller owns the
+ * group and ends it with ring_group_destroy.
  *
- * RING_STATUS_INVALID_ARGUMENT: config or out is NULL, config->struct_size is wrong, or a field is set
- * that a newer header has and this library doesn't.
- * RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
- * RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
- * RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour, or with a rendezvous any rank,
- * didn't come in time, has other settings, or isn't a rank of this ring; the text names ranks,
- * addresses and errors. A rank that fails at once is only missing to those that had not met it: its
- * own text has the cause.
- * RING_STATUS_AUTH_FAILED: the right neighbour, or rank 0 at the rendezvous, did not prove that it
- * knows config->secret, has a secret where this rank has none, or the reverse: at once. The same of the
- * left neighbour, or for rank 0 of those who come to it: after connect_timeout_ms, since it may have
- * been a stranger, and the rank may still come.
- * RING_STATUS_SYSTEM: the host refused descriptors or threads.
+ * - RING_STATUS_INVALID_ARGUMENT: config or out is NULL, config->struct_size is wrong, or a field is set
+ *   that a newer header has and this library doesn't.
+ * - RING_STATUS_INVALID_STATE: called from a callback.
+ * - RING_STATUS_INVALID_CONFIG: a setting or the hostfile is wrong; the text says what.
+ * - RING_STATUS_UNSUPPORTED: a setting is one that this build doesn't have.
+ * - RING_STATUS_CONNECT_FAILED: an own address is taken; a neighbour, or with a rendezvous any rank,
+ *   didn't come in time, has other settings, or isn't a rank of this ring; the text names ranks,
+ *   addresses and errors. A rank that fails at once is only missing to those that had not met it: its
+ *   own text has the cause.
+ * - RING_STATUS_AUTH_FAILED: the right neighbour, or rank 0 at the rendezvous, did not prove that it
+ *   knows config->secret, has a secret where this rank has none, or the reverse: at once. The same of the
+ *   left neighbour, or for rank 0 of those who come to it: after connect_timeout_ms, since it may have
+ *   been a stranger, and the rank may still come.
+ * - RING_STATUS_SYSTEM: the host refused descriptors or threads.
+ * - RING_STATUS_INTERNAL: the library has a fault of its own.
  */
 RING_NODISCARD
 ring_status_t ring_group_create(const ring_config_t *config,
@@ -950,49 +975,55 @@ ring_status_t ring_group_create(const ring_config_t *config,
  *   rendezvous and a rank from RING_RANK or MLX_RANK it is the first of these, unless that is 1.
  *
  * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
- * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_CONNECTIONS, RING_WIRE (native or mlx),
- * RING_TRACE (the directory for traces), and RING_LOG (error, warn, info or debug), which sends the log to stderr unless a log callback is set.
+ * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_STALL_WARNING_MS, RING_CONNECTIONS, RING_WIRE
+ * (native or mlx), RING_TRACE (the directory for traces), and RING_LOG (error, warn, info or debug), which
+ * sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT or RING_STALL_WARNING_MS is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT is set.
  */
 RING_NODISCARD
 ring_status_t ring_group_create_from_env(ring_group_t **out);
 
 /**
- * This process's rank, from 0; -1 for NULL. Never blocks.
+ * This process's rank in group, from 0; -1 for NULL. Never blocks, also in a forked child.
  */
 int32_t ring_group_rank(const ring_group_t *group);
 
 /**
- * The number of ranks; -1 for NULL. Never blocks.
+ * The number of ranks in group; -1 for NULL. Never blocks, also in a forked child.
  */
 int32_t ring_group_size(const ring_group_t *group);
 
 /**
- * Sets how many milliseconds without progress a call that starts later may take: 0 is 300 s,
- * RING_TIMEOUT_INFINITE none. Ranks may differ. Never blocks.
+ * Sets how many milliseconds without progress, timeout_ms, a call that starts later may take: 0 is 300 s,
+ * RING_TIMEOUT_INFINITE none. Ranks may differ. Never blocks; also on a group that has failed.
  *
- * RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
- * in a forked child.
+ * - RING_STATUS_INVALID_ARGUMENT: group is NULL.
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
  */
-ring_status_t ring_group_set_timeout(ring_group_t *group, uint32_t timeout_ms);
+ring_status_t ring_group_set_timeout(ring_group_t *group,
+                                     uint32_t timeout_ms);
 
 /**
  * A collective: the ranks that give the same color, 0 or more, form a group of their own, in the order of
- * their keys and, where these are equal, of their ranks here. *out is this rank's new group, or NULL where
+ * their key and, where these are equal, of their ranks here. *out is this rank's new group, or NULL where
  * color is negative. Blocks until all ranks have called it and every new ring stands.
  *
  * The new group has the timeouts, number of connections, flags, job id and secret of this one as they are
  * now, and connections and call numbers of its own. Both are used, fail, are aborted and destroyed independently, in
- * any order and from different threads. The caller ends it with ring_group_destroy. RING_STATUS_UNSUPPORTED on
- * the MLX wire.
+ * any order and from different threads. The caller owns it and ends it with ring_group_destroy.
  *
- * Either all ranks get their group, or all get one status and none. Not sticky:
- * RING_STATUS_INVALID_ARGUMENT (group or out is NULL), RING_STATUS_INVALID_STATE,
- * RING_STATUS_CONNECT_FAILED (two ranks of a new group can't reach each other within the shorter of
- * connect_timeout_ms and half of the group's timeout; the text names them, by their ranks here, and says
- * why). Sticky: as in ring_all_reduce.
+ * Either all ranks get their group, or all get one status and none. Not sticky, and the group lives on:
+ *
+ * - RING_STATUS_INVALID_ARGUMENT: group or out is NULL; the call takes its number, as a refused ring_all_reduce.
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+ * - RING_STATUS_UNSUPPORTED: the group is on the MLX wire.
+ * - RING_STATUS_CONNECT_FAILED: two ranks of a new group can't reach each other within the shorter of
+ *   connect_timeout_ms and half of the group's timeout; the text names them, by their ranks here, and says
+ *   why.
+ *
+ * Sticky: as in ring_all_reduce.
  */
 RING_NODISCARD
 ring_status_t ring_group_split(ring_group_t *group,
@@ -1004,25 +1035,26 @@ ring_status_t ring_group_split(ring_group_t *group,
  * Fails the group on every rank: calls that are blocked on it, here and elsewhere, return
  * RING_STATUS_ABORTED within 100 ms, with this rank named, and so does every later call. Any thread may
  * call it at any time, while others are blocked in calls, too; it never blocks. A group that has failed
- * already keeps its failure. Of ranks that abort at the same moment each may name itself. The group is
- * still to be destroyed.
+ * already keeps its failure, and this is RING_STATUS_OK. Of ranks that abort at the same moment each may name
+ * itself. The group is still to be destroyed.
  *
- * RING_STATUS_INVALID_ARGUMENT: group is NULL. RING_STATUS_INVALID_STATE: called from a callback or
- * in a forked child.
+ * - RING_STATUS_INVALID_ARGUMENT: group is NULL.
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
  */
 ring_status_t ring_group_abort(ring_group_t *group);
 
 /**
  * Leaves the ring and frees the group; NULL does nothing. Calls that other threads are blocked in
  * return RING_STATUS_ABORTED first. Unless the group has failed, what successful calls sent is
- * delivered if the peers' hosts take it within a second, which this waits for. A peer that still
- * needs this rank gets RING_STATUS_PEER_LOST. The handle must not be used afterwards. In a forked
- * child and from a callback it does nothing.
+ * delivered if the peers' hosts take it within a second, for which this blocks. A peer that still
+ * needs this rank gets RING_STATUS_PEER_LOST. Any thread may call it, once: the handle must not be used
+ * afterwards. Requests live on until ring_request_destroy, and are done. In a forked child and from a callback it
+ * does nothing.
  */
 void ring_group_destroy(ring_group_t *group);
 
 /**
- * Reduces the ranks' arrays element by element and gives every rank the result: count elements at
+ * Reduces the ranks' arrays by op, element by element, and gives every rank the result: count elements of dtype at
  * send, count at recv. In place is send == recv; no other overlap is allowed. Where count is 0 both may
  * be NULL. Every rank gets the same bits (NaN payloads aside), and again the same for the same data, number
  * of ranks and count. float16 and bfloat16 are rounded at each addition, unless the group has
@@ -1030,19 +1062,29 @@ void ring_group_destroy(ring_group_t *group);
  * Blocks until this rank has its result and has handed on what its neighbours need. After a
  * failure the contents of recv are unspecified.
  *
- * Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype or op, more than PTRDIFF_MAX bytes,
- * overlap), RING_STATUS_UNSUPPORTED (op isn't defined for dtype), RING_STATUS_OUT_OF_MEMORY (before
- * anything moved). Such a call moves nothing, but takes its number: unless every rank's was refused, the
- * next collective is a mismatch. RING_STATUS_INVALID_STATE (from a callback or in a forked child) takes none.
+ * Not sticky. Such a call moves nothing, but takes its number: unless every rank's was refused, the next
+ * collective is a mismatch.
+ *
+ * - RING_STATUS_INVALID_ARGUMENT: NULL, unknown dtype or op, more than PTRDIFF_MAX bytes, overlap. With a NULL
+ *   group there is no number to take.
+ * - RING_STATUS_UNSUPPORTED: op isn't defined for dtype, or the group is on the MLX wire, which doesn't carry this.
+ * - RING_STATUS_OUT_OF_MEMORY: before anything moved.
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child; this one takes no number.
  *
  * Sticky, returned at once by every later call on the group, and on every rank alike, wherever in the
- * ring it happened: RING_STATUS_MISMATCH (ranks made calls that differ; the text shows both),
- * RING_STATUS_PEER_LOST (a rank's process has ended, its host is silent, a link has broken, or it has
- * destroyed its group; the rank is named), RING_STATUS_TIMEOUT (no progress for the group's timeout;
- * named is the rank that doesn't answer or hasn't made the call), RING_STATUS_ABORTED (a rank called
- * ring_group_abort, or this one destroyed the group), RING_STATUS_SYSTEM (a host refused something),
- * RING_STATUS_INTERNAL (a fault of the library). RING_STATUS_CONNECT_FAILED: within 5 s of create a
- * second process claimed this ring's ports, as two jobs without job ids do.
+ * ring it happened:
+ *
+ * - RING_STATUS_MISMATCH: ranks made calls that differ; the text shows both.
+ * - RING_STATUS_PEER_LOST: a rank's process has ended, its host is silent, a link has broken, or it has
+ *   destroyed its group; the rank is named.
+ * - RING_STATUS_TIMEOUT: no progress for the group's timeout; named is the rank that doesn't answer or hasn't
+ *   made the call.
+ * - RING_STATUS_ABORTED: a rank called ring_group_abort, or this one destroyed the group.
+ * - RING_STATUS_SYSTEM: a host refused something.
+ * - RING_STATUS_OUT_OF_MEMORY: a rank found no memory after something had moved.
+ * - RING_STATUS_INTERNAL: the library has a fault of its own.
+ * - RING_STATUS_CONNECT_FAILED: within 5 s of create a second process claimed this ring's ports, as two jobs
+ *   without job ids do.
  */
 RING_NODISCARD
 ring_status_t ring_all_reduce(ring_group_t *group,
@@ -1053,7 +1095,7 @@ ring_status_t ring_all_reduce(ring_group_t *group,
                               ring_op_t op);
 
 /**
- * Reduces the ranks' arrays and gives each rank its part of the result: size * recv_count elements at
+ * Reduces the ranks' arrays by op and gives each rank its part of the result: size * recv_count elements of dtype at
  * send, alike on all ranks, of which rank r gets, reduced, those from element r * recv_count on, at recv.
  * In place is recv == this rank's part of send, and only that part is written; no other overlap is
  * allowed. The bits depend on the data, the number of ranks and recv_count alone. Blocks as
@@ -1070,11 +1112,11 @@ ring_status_t ring_reduce_scatter(ring_group_t *group,
                                   ring_op_t op);
 
 /**
- * Gathers the ranks' arrays: send_count elements at send, alike on all ranks, go to every rank's
+ * Gathers the ranks' arrays: send_count elements of dtype at send, alike on all ranks, go to every rank's
  * recv, rank r's at element r * send_count of size * send_count. In place is send == this rank's
  * part of recv; no other overlap is allowed. Blocks as ring_all_reduce does.
  *
- * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED.
+ * The statuses of ring_all_reduce but RING_STATUS_UNSUPPORTED: every type and both wires have it.
  */
 RING_NODISCARD
 ring_status_t ring_all_gather(ring_group_t *group,
@@ -1084,13 +1126,13 @@ ring_status_t ring_all_gather(ring_group_t *group,
                               ring_dtype_t dtype);
 
 /**
- * Gives every rank the root's array: count elements at buf, which are read on rank root and written on
+ * Gives every rank the root's array: count elements of dtype at buf, which are read on rank root and written on
  * all others. Blocks until this rank has the array and has handed it on; the root may return before the
  * last rank has called. After a failure the contents of buf are unspecified, but on the root.
  *
  * The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone);
- * RING_STATUS_INVALID_ARGUMENT also where root isn't a rank of the group. A call that differs from another rank's is RING_STATUS_MISMATCH at the
- * latest in this rank's next collective.
+ * RING_STATUS_INVALID_ARGUMENT also where root isn't a rank of the group. A call that differs from another rank's
+ * is RING_STATUS_MISMATCH at the latest in this rank's next collective.
  */
 RING_NODISCARD
 ring_status_t ring_broadcast(ring_group_t *group,
@@ -1100,8 +1142,8 @@ ring_status_t ring_broadcast(ring_group_t *group,
                              int32_t root);
 
 /**
- * Reduces the ranks' arrays and gives rank root the result: count elements at send, on the root count at
- * recv. Elsewhere recv is ignored and may be NULL. In place is send == recv on the root; no other overlap is
+ * Reduces the ranks' arrays by op and gives rank root the result: count elements of dtype at send, on the root count
+ * at recv. Elsewhere recv is ignored and may be NULL. In place is send == recv on the root; no other overlap is
  * allowed. The bits depend on the data, the number of ranks, count and root alone. Blocks until this rank
  * has its result or has handed on what the root needs.
  *
@@ -1118,7 +1160,7 @@ ring_status_t ring_reduce(ring_group_t *group,
                           int32_t root);
 
 /**
- * Gathers the ranks' arrays on rank root: send_count elements at send, alike on all ranks, rank r's at
+ * Gathers the ranks' arrays on rank root: send_count elements of dtype at send, alike on all ranks, rank r's at
  * element r * send_count of the root's recv, which holds size * send_count. Elsewhere recv is ignored and
  * may be NULL. In place is send == the root's own part of recv, on the root; no other overlap is allowed.
  * Blocks as ring_reduce does.
@@ -1134,7 +1176,7 @@ ring_status_t ring_gather(ring_group_t *group,
                           int32_t root);
 
 /**
- * Gives each rank its part of the root's array: recv_count elements at recv, alike on all ranks, rank r's
+ * Gives each rank its part of the root's array: recv_count elements of dtype at recv, alike on all ranks, rank r's
  * from element r * recv_count of the root's send, which holds size * recv_count. Elsewhere send is ignored
  * and may be NULL. In place is recv == the root's own part of send, on the root; no other overlap is
  * allowed. Blocks until this rank has its part and has handed on those of others.
@@ -1150,7 +1192,7 @@ ring_status_t ring_scatter(ring_group_t *group,
                            int32_t root);
 
 /**
- * Sends a block of count elements to every rank and receives one from each: the block at element
+ * Sends a block of count elements of dtype to every rank and receives one from each: the block at element
  * d * count of send goes to rank d, and that of rank s arrives at element s * count of recv. Both hold
  * size * count elements, count is alike on all ranks, and the own block is copied. There is no form in
  * place, and no overlap is allowed. Blocks until this rank has its blocks and its own have left.
@@ -1165,7 +1207,7 @@ ring_status_t ring_all_to_all(ring_group_t *group,
                               ring_dtype_t dtype);
 
 /**
- * Blocks until every rank of the group has called it.
+ * Blocks until every rank of the group has called it. Moves no data.
  *
  * The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone).
  */
@@ -1230,7 +1272,7 @@ ring_status_t ring_all_to_all_v(ring_group_t *group,
                                 ring_dtype_t dtype);
 
 /**
- * Sends count elements at buf to rank dst, any other rank; where count is 0 buf may be NULL. It may return
+ * Sends count elements of dtype at buf to rank dst, any other rank; where count is 0 buf may be NULL. It may return
  * before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
  * another arrive in the order of the calls; they are independent of collectives. The first one to a
  * rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
@@ -1238,11 +1280,17 @@ ring_status_t ring_all_to_all_v(ring_group_t *group,
  * the connections of collectives and in one order with these: any other rank is RING_STATUS_UNSUPPORTED, not
  * sticky, and two ranks that send to each other large arrays at the same time need ring_send_recv.
  *
- * Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
- * isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't
- * be reached: its address refuses for a second, or is silent for the shorter of connect_timeout_ms and
- * half of the group's timeout; the text names it and says why. The ring_recv of this message returns
- * the same at dst, and the next ring_send tries anew). Sticky: as in ring_all_reduce.
+ * Not sticky. What is refused takes no number:
+ *
+ * - RING_STATUS_INVALID_ARGUMENT: NULL, unknown dtype, more than PTRDIFF_MAX bytes, or dst isn't another rank of
+ *   the group.
+ * - RING_STATUS_UNSUPPORTED: on the MLX wire, dst is no neighbour.
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+ * - RING_STATUS_CONNECT_FAILED: dst can't be reached: its address refuses for a second, or is silent for the
+ *   shorter of connect_timeout_ms and half of the group's timeout; the text names it and says why. The ring_recv
+ *   of this message returns the same at dst, and the next ring_send tries anew. The message has taken its number.
+ *
+ * Sticky: as in ring_all_reduce.
  */
 RING_NODISCARD
 ring_status_t ring_send(ring_group_t *group,
@@ -1267,8 +1315,8 @@ ring_status_t ring_recv(ring_group_t *group,
 
 /**
  * Sends and receives at the same time, as two ranks that send to each other must: send_count
- * elements at send to rank dst, recv_count at recv from rank src, both of dtype. The buffers don't
- * overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
+ * elements at send to rank dst, recv_count at recv from rank src, both of dtype. Blocks until both are done. The
+ * buffers don't overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
  * must be equal. Where one half gets RING_STATUS_CONNECT_FAILED the other is done all the same.
  *
  * The statuses of ring_send; RING_STATUS_INVALID_ARGUMENT also where the buffers overlap, one of dst and src
@@ -1286,7 +1334,7 @@ ring_status_t ring_send_recv(ring_group_t *group,
 
 /**
  * As ring_all_reduce, of count elements of element_bytes bytes each, reduced by fn with user_data. In a
- * group of one fn isn't called.
+ * group of one fn isn't called. fn and user_data are needed for the call alone.
  *
  * The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone);
  * RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL. A mismatch comes as in ring_broadcast.
@@ -1302,7 +1350,7 @@ ring_status_t ring_all_reduce_custom(ring_group_t *group,
 
 /**
  * As ring_reduce_scatter_v, of elements of element_bytes bytes each, reduced by fn with user_data. In a
- * group of one fn isn't called.
+ * group of one fn isn't called. fn and user_data are needed for the call alone.
  *
  * The statuses of ring_reduce_scatter_v (RING_STATUS_UNSUPPORTED on the MLX wire alone);
  * RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL.
@@ -1317,14 +1365,15 @@ ring_status_t ring_reduce_scatter_v_custom(ring_group_t *group,
                                            void *user_data);
 
 /**
- * Starts ring_all_reduce and returns at once; *out becomes its request, which is to be destroyed. It takes its
+ * Starts ring_all_reduce and returns at once; *out becomes its request, which the caller owns and ends with
+ * ring_request_destroy. It takes its
  * place in the order of the group's calls now, and its buffers until it is done. Requests of collectives run
  * one after the other; messages, one at a time per direction of a pair, run beside them and beside each other. The
  * group's first request starts a thread that runs them all.
  *
- * Returned at once, and *out is left alone: what ring_all_reduce refuses (RING_STATUS_INVALID_ARGUMENT, also where
- * out is NULL, RING_STATUS_UNSUPPORTED, RING_STATUS_INVALID_STATE); the group's failure; RING_STATUS_SYSTEM (the
- * thread can't be started), which fails the group. All else is what ring_request_wait returns.
+ * Returned at once, and *out is left alone: what ring_all_reduce refuses, with RING_STATUS_INVALID_ARGUMENT also
+ * where out is NULL; the group's failure; and RING_STATUS_SYSTEM where the thread can't be started, which fails the
+ * group. All else is what ring_request_wait returns.
  */
 RING_NODISCARD
 ring_status_t ring_all_reduce_async(ring_group_t *group,
@@ -1412,41 +1461,44 @@ ring_status_t ring_barrier_async(ring_group_t *group,
 
 /**
  * Tells in *done whether the request is done, whether it succeeded or failed: ring_request_wait has its
- * status. May be repeated. Never waits.
+ * status. May be repeated. Never blocks.
  *
- * RING_STATUS_INVALID_ARGUMENT: request or done is NULL. RING_STATUS_INVALID_STATE: called from a callback or in a
- * forked child.
+ * - RING_STATUS_INVALID_ARGUMENT: request or done is NULL.
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
  */
 RING_NODISCARD
 ring_status_t ring_request_test(ring_request_t *request,
                                 bool *done);
 
 /**
- * Waits for the request for timeout_ms at most (0 asks once, RING_TIMEOUT_INFINITE waits for its end, which the
- * group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
+ * Blocks until the request is done, for timeout_ms milliseconds at most (0 asks once, RING_TIMEOUT_INFINITE waits
+ * for its end, which the group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
  * failure. May be repeated, by several threads, too.
  *
- * RING_STATUS_PENDING: it still runs, and the group is well. RING_STATUS_ABORTED: the group was destroyed first,
- * or aborted. RING_STATUS_INVALID_ARGUMENT: request is NULL. RING_STATUS_INVALID_STATE: called from a callback or in
- * a forked child. Others: as the blocking call would have returned them.
+ * - RING_STATUS_PENDING: it still runs, and the group is well.
+ * - RING_STATUS_ABORTED: the group was destroyed first, or aborted.
+ * - RING_STATUS_INVALID_ARGUMENT: request is NULL.
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+ *
+ * Others: as the blocking call would have returned them.
  */
 RING_NODISCARD
 ring_status_t ring_request_wait(ring_request_t *request,
                                 uint32_t timeout_ms);
 
 /**
- * Frees the request, and waits for its end first if it still runs; NULL does nothing. From a callback and in a
- * forked child it does nothing either.
+ * Frees the request, and blocks until its end first if it still runs; NULL does nothing. Any thread may call it, once:
+ * the handle must not be used afterwards. From a callback and in a forked child it does nothing either.
  */
 void ring_request_destroy(ring_request_t *request);
 
 /**
  * Sends log lines of max_level and below (more serious) to log from now on, for the whole process;
- * NULL turns the log off, as it is at first. When this returns the former callback isn't running and
- * won't be called again.
+ * NULL turns the log off, as it is at first. user_data is handed to log and stays the caller's. Blocks while the
+ * former callback runs: when this returns it isn't running and won't be called again.
  *
- * RING_STATUS_INVALID_ARGUMENT: max_level is unknown (ignored when log is NULL).
- * RING_STATUS_INVALID_STATE: called from a callback.
+ * - RING_STATUS_INVALID_ARGUMENT: max_level is unknown (ignored when log is NULL).
+ * - RING_STATUS_INVALID_STATE: called from a callback.
  */
 ring_status_t ring_set_log_callback(ring_log_fn log,
                                     void *user_data,
@@ -1454,10 +1506,11 @@ ring_status_t ring_set_log_callback(ring_log_fn log,
 
 /**
  * Copies the group's counters; also of a group that has failed. The caller sets out->struct_size; the smaller of
- * it and the library's own size is written, what is beyond is zeroed. Any thread; never waits.
+ * it and the library's own size is written, what is beyond is zeroed. Never blocks.
  *
- * RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any ring_stats_t (less than
- * its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+ * - RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any ring_stats_t (less than
+ *   its own bytes, or over 4096).
+ * - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
  */
 RING_NODISCARD
 ring_status_t ring_group_stats(const ring_group_t *group,
@@ -1465,7 +1518,7 @@ ring_status_t ring_group_stats(const ring_group_t *group,
 
 /**
  * The library's functions in a table, so that dlsym has to find this name alone. The table is constant and lives
- * as long as the process, since the library is never unloaded: dlclose leaves it. Never NULL. Any thread; never
+ * as long as the process, since the library is never unloaded: dlclose leaves it. Never NULL. Never blocks, never
  * fails.
  */
 const ring_api_v1_t *ring_get_api_v1(void);

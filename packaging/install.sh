@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what `make` has built: the library, the plugin that stock MLX loads, the header, and what tells others how to link.
+# Installs what `make` has built: the library, the plugin that stock MLX loads, the headers, and what tells others how to link.
 # From the environment: PREFIX (/usr/local), LIBDIR and INCLUDEDIR (lib, include: below PREFIX), DESTDIR
 # (a staging root, empty), LIB_DIR (target/release).
 set -eu
@@ -59,6 +59,7 @@ ln -sf "$soname" "$lib/libring.$suffix"
 put 755 "$built/libring_mpi.$suffix" "$lib/libring_mpi.$suffix"
 put 644 "$built/libring.a" "$lib/libring.a"
 put 644 include/ring.h "$include/ring.h"
+put 644 include/ring.hpp "$include/ring.hpp"
 put 644 include/module.modulemap "$include/module.modulemap"
 made=$(mktemp)
 trap 'rm -f "$made"' EXIT

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `lint`, `bench`, `peers` or `collectives`. What is
-# missing is installed with apt-get where there is one; elsewhere it is named.
+# Sees to the commands that a make target needs: `deps.sh build`, `test`, `mlx`, `go`, `lint`, `docs`, `abi`, `cinstall`, `bench`,
+# `peers` or `collectives`. What is missing is installed with apt-get where there is one; elsewhere it is named.
 set -eu
 
 # Commands and the Debian packages that have them.
 build="cc:gcc,libc6-dev cmake:cmake make:make"
 test="$build c++:g++ gcc:gcc g++:g++ clang:clang pkg-config:pkg-config nm:binutils readelf:binutils strip:binutils valgrind:valgrind python3:python3"
+go="$build gcc:gcc,libc6-dev pkg-config:pkg-config go:golang-go"
+test="$test go:golang-go"
 # Linux alone has network namespaces, for tests that need hosts, and strace. Elsewhere Open MPI is no must.
 [ "$(uname -s)" != Linux ] || test="$test ip:iproute2 strace:strace ompi_info:openmpi-bin"
 bench="$build python3:python3"
@@ -14,18 +16,27 @@ mlx=$bench
 # The peers themselves are installed by benches/peers/build.sh: most are libraries.
 peers="$bench gcc:gcc g++:g++ ip:iproute2 unshare:util-linux"
 collectives="$bench mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ip:iproute2 unshare:util-linux"
-lint="gcc:gcc,libc6-dev clang:clang git:git"
+docs="doxygen:doxygen"
+abi="$build nm:binutils python3:python3 git:git"
+# It reads what Linux's compilers write.
+[ "$(uname -s)" != Linux ] || abi="$abi abidiff:abigail-tools"
+cinstall="$build pkg-config:pkg-config nm:binutils readelf:binutils"
+lint="gcc:gcc,libc6-dev clang:clang git:git $docs $abi"
 
 target=${1:-test}
 case $target in
   build) wanted=$build ;;
   test) wanted=$test ;;
   mlx) wanted=$mlx ;;
+  go) wanted=$go ;;
   collectives) wanted=$collectives ;;
   lint) wanted=$lint ;;
+  docs) wanted=$docs ;;
+  abi) wanted=$abi ;;
+  cinstall) wanted=$cinstall ;;
   bench) wanted=$bench ;;
   peers) wanted=$peers ;;
-  *) echo "usage: deps.sh [build|test|mlx|lint|bench|peers|collectives]" >&2; exit 1 ;;
+  *) echo "usage: deps.sh [build|test|mlx|go|lint|docs|abi|cinstall|bench|peers|collectives]" >&2; exit 1 ;;
 esac
 
 if ! command -v cargo >/dev/null; then
@@ -54,10 +65,21 @@ if [ -n "$with_mlx" ] && command -v apt-get >/dev/null && ! python3 -c 'import e
   missing="$missing venv"
   packages="$packages python3-venv"
 fi
+# cargo-c links the system's OpenSSL.
+if [ "$target" = cinstall ] && command -v apt-get >/dev/null && ! pkg-config --exists openssl 2>/dev/null; then
+  missing="$missing openssl"
+  packages="$packages libssl-dev"
+fi
+# The example in Python; elsewhere its test is skipped without.
+if [ "$target" = test ] && command -v apt-get >/dev/null && ! python3 -c 'import numpy' 2>/dev/null &&
+  ! /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  missing="$missing numpy"
+  packages="$packages python3-numpy"
+fi
 
 install_missing() {
   if [ "$(uname -s)" = Darwin ]; then
-    echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config python3" >&2
+    echo "missing:$missing; run: xcode-select --install && brew install cmake pkg-config python3 go" >&2
     exit 1
   fi
   as_root=
@@ -86,7 +108,18 @@ install_mlx() {
   fi
 }
 
+# Without optimisation: it runs cargo and copies files.
+install_cargo_c() {
+  root=$(cd "$(dirname "$0")/.." && pwd)/build/cargo-c
+  if PATH="$root/bin:$PATH" cargo cinstall --version >/dev/null 2>&1; then return 0; fi
+  echo "building cargo-c into build/cargo-c, some minutes"
+  if ! cargo install --quiet --locked --debug --root "$root" cargo-c@0.10.24 >"$log" 2>&1; then
+    echo "cargo-c can't be installed, and the test with it is skipped: $(tail -n 1 "$log")"
+  fi
+}
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 [ -z "$missing" ] || install_missing
 [ -z "$with_mlx" ] || install_mlx
+[ "$target" != cinstall ] || install_cargo_c

@@ -69,7 +69,6 @@ static void fields(void) {
   FIELD(invalid, "trace_dir /dev/null: not a directory", config.trace_dir = "/dev/null");
   FIELD(invalid, "trace_dir /proc:", config.trace_dir = "/proc");
   FIELD(lacks, "transport", config.transport = RING_TRANSPORT_SHM);
-  FIELD(lacks, "stall_warning_ms", config.stall_warning_ms = 1);
 }
 
 #define MEETING(part, ...)                                                                  \

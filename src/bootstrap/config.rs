@@ -118,6 +118,7 @@ pub struct Settings {
     pub transport: i32,
     pub flags: u32,
     pub trace_dir: Option<OsString>,
+    /// 0: none.
     pub stall_warning_ms: u32,
     pub reserved: u32,
 }
@@ -164,6 +165,8 @@ pub struct Config {
     pub connect_timeout: Option<Duration>,
     /// Without progress, each call; None waits for ever.
     pub timeout: Option<Duration>,
+    /// A call that stands still for so long is worth a line in the log; None: none is.
+    pub stall_warning: Option<Duration>,
     /// Connections per neighbour and address.
     pub connections: usize,
     /// Sums and means of 16-bit floats are kept in f32 until the end of a chain.
@@ -320,6 +323,8 @@ impl Settings {
             secret: self.secret.clone(),
             connect_timeout: timeout_from_ms(self.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
             timeout: timeout_from_ms(self.timeout_ms, DEFAULT_TIMEOUT),
+            stall_warning: (self.stall_warning_ms > 0)
+                .then(|| Duration::from_millis(self.stall_warning_ms.into())),
             connections: self.connections.max(1) as usize,
             wide: self.flags & WIDE_ACCUMULATION != 0,
             wire: if self.wire == Wire::Mlx as i32 { Wire::Mlx } else { Wire::Native },
@@ -397,10 +402,7 @@ impl Settings {
 
     /// What ring.h reserves and this build lacks.
     fn check_supported(&self) -> Result<()> {
-        let lacking = [
-            (self.transport == 2, "transport RING_TRANSPORT_SHM"),
-            (self.stall_warning_ms != 0, "stall_warning_ms"),
-        ];
+        let lacking = [(self.transport == 2, "transport RING_TRANSPORT_SHM")];
         match lacking.iter().find(|(set, _)| *set) {
             Some((_, name)) => Err(Error::new(
                 Status::Unsupported,
@@ -532,10 +534,13 @@ mod tests {
     #[test]
     fn what_this_build_lacks_is_unsupported() {
         let good = || settings(0, THREE);
-        let lacking = [Settings { transport: 2, ..good() }, Settings { stall_warning_ms: 5, ..good() }];
+        let lacking = [Settings { transport: 2, ..good() }];
         for settings in lacking {
             assert_eq!(settings.check().unwrap_err().status, Status::Unsupported, "{settings:?}");
         }
         assert!(Settings { transport: 1, ..good() }.check().is_ok());
+        let warning =
+            |stall_warning_ms| Settings { stall_warning_ms, ..good() }.check().unwrap().stall_warning;
+        assert_eq!((warning(0), warning(5)), (None, Some(Duration::from_millis(5))));
     }
 }

@@ -13,7 +13,7 @@ use crate::log::Level;
 pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<OsString>;
 
 /// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
-const LATER: [&str; 2] = ["RING_TRANSPORT", "RING_STALL_WARNING_MS"];
+const LATER: [&str; 1] = ["RING_TRANSPORT"];
 
 pub(super) fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
@@ -62,6 +62,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         secret: secret(lookup("RING_SECRET"), lookup("RING_SECRET_FILE"))?,
         connect_timeout_ms: optional("RING_CONNECT_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
         timeout_ms: optional("RING_TIMEOUT_MS", u32::MAX)?.unwrap_or(0),
+        stall_warning_ms: optional("RING_STALL_WARNING_MS", u32::MAX)?.unwrap_or(0),
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
         wire: lookup("RING_WIRE").map_or(Ok(Wire::Native as i32), wire)?,
         trace_dir: lookup("RING_TRACE"),
@@ -153,6 +154,7 @@ mod tests {
             ("RING_CONNECT_TIMEOUT_MS", "5"),
             ("RING_TIMEOUT_MS", "4294967295"),
             ("RING_CONNECTIONS", "3"),
+            ("RING_STALL_WARNING_MS", "30000"),
             ("RING_LOG", "warn"),
             ("RING_WIRE", "mlx"),
             ("RING_TRACE", "traces"),
@@ -160,6 +162,7 @@ mod tests {
         let (settings, level) = read(&all).unwrap();
         assert_eq!((settings.rank, settings.size, settings.connections), (2, 4, 3));
         assert_eq!((settings.connect_timeout_ms, settings.timeout_ms), (5, u32::MAX));
+        assert_eq!(settings.stall_warning_ms, 30000);
         assert_eq!((settings.hostfile, settings.job_id), (Some("a".into()), b"job".to_vec()));
         assert_eq!((level, settings.wire), (Some(Level::Warn), Wire::Mlx as i32));
         assert_eq!(settings.trace_dir, Some("traces".into()));
@@ -205,7 +208,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let both = [with("RING_SECRET", "0123456789abcdef"), with("RING_SECRET_FILE", "x")].concat();
-        let bad: [(&[(&str, &str)], &str); 16] = [
+        let bad: [(&[(&str, &str)], &str); 18] = [
             (&[], "none of RING_RANK, MLX_RANK"),
             (&[("MLX_RANK", "0")], "none of RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE"),
             (&with("RING_RANK", ""), "RING_RANK is \"\""),
@@ -216,6 +219,8 @@ mod tests {
             (&with("RING_RANK", "4294967295"), "RING_RANK is \"4294967295\""),
             (&with("RING_CONNECTIONS", "many"), "RING_CONNECTIONS is \"many\""),
             (&with("RING_TIMEOUT_MS", "4294967296"), "RING_TIMEOUT_MS is \"4294967296\""),
+            (&with("RING_STALL_WARNING_MS", ""), "RING_STALL_WARNING_MS is \"\""),
+            (&with("RING_STALL_WARNING_MS", "5s"), "RING_STALL_WARNING_MS is \"5s\""),
             (&with("RING_WIRE", ""), "RING_WIRE is \"\", not native or mlx"),
             (&with("RING_WIRE", "MLX"), "RING_WIRE is \"MLX\", not native or mlx"),
             (&with("RING_LOG", "loud"), "RING_LOG is \"loud\""),

@@ -21,7 +21,7 @@ use crate::wire::CallHeader;
 use course::{Course, Owed};
 use patience::{Next, Patience};
 
-pub use clock::{Clock, Due};
+pub use clock::{Clock, Due, Standstill};
 pub use patience::Waking;
 
 /// A sender that sleeps looks this often whether its link takes more: poll tells only when a third of the
@@ -180,6 +180,11 @@ pub trait Observer {
     fn woke(&mut self, slept: Duration);
     /// Half the timeout is over without progress, or another second.
     fn call_roll(&mut self);
+    /// A standstill for so long is worth a warning; None is for ever.
+    fn warns_after(&self) -> Option<Duration>;
+    /// It has lasted that long, and here it is as a deadline would find it: a [`Fault::Stalled`]. Returns after how
+    /// long to ask again, if the warning has not been given.
+    fn warn(&mut self, standstill: &Standstill, stalled: &Fault) -> Option<Duration>;
     /// The timeout is over; the links are looked at once more after this.
     fn consult(&mut self);
 }
@@ -276,7 +281,7 @@ impl Engine {
         timeout: Option<Duration>,
         observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
-        self.patience.start(timeout);
+        self.patience.start(timeout, observer.warns_after());
         self.make_room(links);
         loop {
             if stop.is_raised() {
@@ -301,6 +306,11 @@ impl Engine {
                 Next::CallRoll => {
                     observer.sleeps(self.traffic(task, links));
                     observer.call_roll();
+                }
+                Next::Warn(standstill) => {
+                    observer.sleeps(self.traffic(task, links));
+                    let again = observer.warn(&standstill, &self.stalled(task));
+                    self.patience.warned(&standstill, again);
                 }
                 Next::Consult => observer.consult(),
                 Next::GiveUp => return Err(self.stalled(task)),

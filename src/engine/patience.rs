@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::clock::{Clock, Due};
+use super::clock::{Clock, Due, Standstill};
 use crate::sys;
 
 /// How long a call stays awake after something moved. A peer on the same host answers in well
@@ -25,6 +25,8 @@ pub enum Next {
     Sleep(Option<Duration>),
     /// See [`Due::CallRoll`].
     CallRoll,
+    /// See [`Due::Warn`].
+    Warn(Standstill),
     /// See [`Due::Consult`].
     Consult,
     /// See [`Due::GiveUp`].
@@ -89,8 +91,8 @@ pub struct Patience {
 
 impl Patience {
     /// A new call begins. Reads no clock.
-    pub fn start(&mut self, timeout: Option<Duration>) {
-        self.clock.start(timeout);
+    pub fn start(&mut self, timeout: Option<Duration>, warning: Option<Duration>) {
+        self.clock.start(timeout, warning);
         self.waking.moved();
     }
 
@@ -106,9 +108,15 @@ impl Patience {
         (self.next(now), now)
     }
 
+    /// See [`Clock::warned`].
+    pub fn warned(&mut self, standstill: &Standstill, again: Option<Duration>) {
+        self.clock.warned(standstill, again);
+    }
+
     fn next(&mut self, now: Instant) -> Next {
         match self.clock.missed(now) {
             Due::CallRoll => Next::CallRoll,
+            Due::Warn(standstill) => Next::Warn(standstill),
             Due::Consult => Next::Consult,
             Due::GiveUp => Next::GiveUp,
             Due::Nothing(_) if self.waking.stays_awake(self.clock.idle(now)) => Next::Retry,
@@ -132,7 +140,7 @@ mod tests {
     #[test]
     fn awake_then_asleep_and_awake_again_after_progress() {
         let mut patience = Patience::default();
-        patience.start(Some(TIMEOUT));
+        patience.start(Some(TIMEOUT), None);
         let t = Instant::now();
         let at = |us| t + Duration::from_micros(us);
         assert_eq!(patience.after_yield(at(0)), Next::Retry);
@@ -147,7 +155,7 @@ mod tests {
     #[test]
     fn long_yields_make_misses_sleep_at_once_for_longer_and_longer() {
         let mut patience = Patience::default();
-        patience.start(None);
+        patience.start(None, None);
         let mut now = Instant::now();
         patience.after_yield(now);
         let mut crowded = CROWDED_FIRST;

@@ -138,7 +138,11 @@ struct Seen {
     slept: Vec<Traffic>,
     rolls: usize,
     consulted: usize,
+    warns_after: Option<Duration>,
+    warned: Vec<(Duration, Vec<usize>)>,
 }
+
+const PUT_OFF: Duration = Duration::from_millis(3);
 
 impl Observer for Seen {
     fn sleeps(&mut self, traffic: &[Traffic]) {
@@ -149,6 +153,17 @@ impl Observer for Seen {
 
     fn call_roll(&mut self) {
         self.rolls += 1;
+    }
+
+    fn warns_after(&self) -> Option<Duration> {
+        self.warns_after
+    }
+
+    fn warn(&mut self, standstill: &Standstill, stalled: &Fault) -> Option<Duration> {
+        let Fault::Stalled { receiving, .. } = stalled else { panic!("{stalled:?}") };
+        self.warned.push((standstill.idle, receiving.clone()));
+        // The first is put off.
+        (self.warned.len() == 1).then_some(PUT_OFF)
     }
 
     fn consult(&mut self) {
@@ -214,6 +229,19 @@ fn a_call_that_waits_tells_what_has_moved_and_asks_before_its_deadline() {
     let header = CALL_HEADER as u64;
     assert_eq!(seen.slept[0], Traffic { sent: header + 8 + 8, received: 0, awaits: true, sends: false });
     assert_eq!(seen.slept[1], Traffic { sent: 8, received: header + 8, awaits: true, sends: false });
+}
+
+#[test]
+fn a_standstill_is_told_until_the_warning_is_given_and_again_at_twice_the_time() {
+    const WARNING: Duration = Duration::from_millis(5);
+    let (mut engine, plan, mut links, _peer) = alone(8);
+    let mut seen = Seen { warns_after: Some(WARNING), ..Seen::default() };
+    let stop = Stop::new().unwrap();
+    run_seen((&mut engine, &plan), &mut links, &mut [0; 32], &stop, &mut seen).unwrap_err();
+    let [first, second, third, ..] = &seen.warned[..] else { panic!("{:?}", seen.warned) };
+    assert!(first.0 >= WARNING && second.0 >= first.0 + PUT_OFF && third.0 >= second.0 * 2);
+    assert!(seen.warned.iter().all(|(_, receiving)| receiving == &[1, 0]), "{:?}", seen.warned);
+    assert!(!seen.slept.is_empty());
 }
 
 #[test]

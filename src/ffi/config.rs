@@ -83,7 +83,13 @@ pub struct ring_config {
     /// the first call that returns the failure, and is always whole. What can't be written at such a moment goes to
     /// the log. RING_STATUS_INVALID_CONFIG where no file can be made there when the group is created.
     pub trace_dir: *const c_char,
-    /// Not in this build.
+    /// A call that has made no progress for so many milliseconds puts a line in the log, at
+    /// RING_LOG_LEVEL_WARN; 0: none does. It names the rank that is waited for, and says whether that has
+    /// made the call, as all ranks answer a moment later (with RING_WIRE_MLX, the neighbour that is waited for,
+    /// as far as this rank sees). A further line comes each time that the wait has lasted twice as long; progress
+    /// ends it, and a timeout that isn't longer comes first. The call goes on as it would, once a log callback has
+    /// returned. Requests count from when they have their turn; ranks may differ; groups that are split off have
+    /// it, too.
     pub stall_warning_ms: u32,
     /// 0.
     pub reserved: u32,
@@ -96,8 +102,9 @@ pub type ring_config_t = ring_config;
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ring_config>() == 104);
 
-/// Sets up a configuration: zeroes struct_size bytes, then sets struct_size and rank (-1). Call it
-/// with sizeof(ring_config_t). With NULL, or less than the struct's first version, it does nothing.
+/// Sets up a configuration: zeroes struct_size bytes at config, then sets struct_size and rank (-1). Call it
+/// with sizeof(ring_config_t). With NULL, or less than the struct's first version, it does nothing. Never blocks.
+/// The struct stays the caller's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_config_init(config: *mut ring_config_t, struct_size: usize) {
     if config.is_null() || struct_size < size_of::<ring_config>() {

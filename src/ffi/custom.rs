@@ -9,9 +9,9 @@ use super::pointers::{entries, input, output};
 use super::types::ring_status_t;
 use crate::untyped::{self, Function, Kind};
 
-/// Reduces count elements of the host program's own: acc[i] = acc[i] op in[i], where acc holds this rank's
-/// values and in those received. op is associative and commutative. Runs on the thread that made the call,
-/// never concurrently within a call, on any number of whole elements; acc and in don't overlap and are
+/// Reduces count elements of the host program's own: acc[i] = acc[i] op input[i], where acc holds this rank's
+/// values and input those received; both pointers hold for the call alone. op is associative and commutative. Runs on the thread that made the call,
+/// never concurrently within a call, on any number of whole elements; acc and input don't overlap and are
 /// aligned to min(16, the largest power of two that divides element_bytes). user_data is the call's. It must
 /// not unwind or longjmp; calls on groups from inside it give RING_STATUS_INVALID_STATE.
 pub type ring_reduce_fn = Option<
@@ -29,7 +29,7 @@ fn function(function: ring_reduce_fn, user_data: *mut c_void) -> Option<Function
 }
 
 /// As ring_all_reduce, of count elements of element_bytes bytes each, reduced by fn with user_data. In a
-/// group of one fn isn't called.
+/// group of one fn isn't called. fn and user_data are needed for the call alone.
 ///
 /// The statuses of ring_all_reduce (RING_STATUS_UNSUPPORTED on the MLX wire alone);
 /// RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL. A mismatch comes as in ring_broadcast.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn ring_all_reduce_custom(
 }
 
 /// As ring_reduce_scatter_v, of elements of element_bytes bytes each, reduced by fn with user_data. In a
-/// group of one fn isn't called.
+/// group of one fn isn't called. fn and user_data are needed for the call alone.
 ///
 /// The statuses of ring_reduce_scatter_v (RING_STATUS_UNSUPPORTED on the MLX wire alone);
 /// RING_STATUS_INVALID_ARGUMENT also where element_bytes is 0 or fn NULL.

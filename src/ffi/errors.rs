@@ -37,15 +37,17 @@ const _: () = assert!(size_of::<ring_failure>() == 32);
 
 /// Copies the text of this thread's last failure: one line that names the call and its number (collectives
 /// are numbered from 1), the rank at fault and its address, the OS error in words, and the first cause.
-/// Every call that fails sets it, success leaves it. Written is a NUL-terminated UTF-8 text, cut to len bytes at a
-/// character's end; returned is the full length without the NUL. A NULL buf counts as len 0.
+/// Every call that fails sets it, success leaves it; another thread's failures don't show here.
+///
+/// Written to buf is a NUL-terminated UTF-8 text, cut to len bytes at a character's end; returned is the full length
+/// in bytes without the NUL. A NULL buf counts as len 0, with which nothing is written. Never blocks, never fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_last_error(buf: *mut c_char, len: usize) -> usize {
     value(0, || copy_text(&last_error(), buf, len))
 }
 
-/// Copies the text of the group's failure, in the form of ring_last_error; empty while the group
-/// is healthy or for NULL. It is set once and never changes. Any thread; never blocks.
+/// Copies the text of the group's failure to buf, of len bytes, in the form of ring_last_error; empty while the
+/// group is healthy or for NULL. It is set once and never changes. Never blocks, never fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_group_last_error(
     group: *const ring_group_t,
@@ -62,11 +64,11 @@ pub unsafe extern "C" fn ring_group_last_error(
 /// Tells whether and how the group has failed, also between calls: a failure anywhere in the ring is
 /// known here within moments, a silent host's after some 20 s. What is returned is whether it could be
 /// told; how the group is stands in out->status. The caller sets out->struct_size; the smaller of it
-/// and the library's own size is written, what is beyond is zeroed. Any thread; never blocks.
+/// and the library's own size is written, what is beyond is zeroed. Never blocks.
 ///
-/// RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
-/// ring_failure_t (less than its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a
-/// callback or in a forked child.
+/// - RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any
+///   ring_failure_t (less than its own bytes, or over 4096).
+/// - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_failure(

@@ -14,11 +14,11 @@ pub type ring_log_fn =
     Option<unsafe extern "C" fn(level: ring_log_level_t, message: *const c_char, user_data: *mut c_void)>;
 
 /// Sends log lines of max_level and below (more serious) to log from now on, for the whole process;
-/// NULL turns the log off, as it is at first. When this returns the former callback isn't running and
-/// won't be called again.
+/// NULL turns the log off, as it is at first. user_data is handed to log and stays the caller's. Blocks while the
+/// former callback runs: when this returns it isn't running and won't be called again.
 ///
-/// RING_STATUS_INVALID_ARGUMENT: max_level is unknown (ignored when log is NULL).
-/// RING_STATUS_INVALID_STATE: called from a callback.
+/// - RING_STATUS_INVALID_ARGUMENT: max_level is unknown (ignored when log is NULL).
+/// - RING_STATUS_INVALID_STATE: called from a callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_set_log_callback(
     log: ring_log_fn,

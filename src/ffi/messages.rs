@@ -8,7 +8,7 @@ use super::pointers::{input, output};
 use super::types::{ring_dtype_t, ring_status_t};
 use crate::untyped::{self, SendRecv, accepted};
 
-/// Sends count elements at buf to rank dst, any other rank; where count is 0 buf may be NULL. It may return
+/// Sends count elements of dtype at buf to rank dst, any other rank; where count is 0 buf may be NULL. It may return
 /// before the peer has called ring_recv, and blocks while the connection takes no more. Messages from one rank to
 /// another arrive in the order of the calls; they are independent of collectives. The first one to a
 /// rank that isn't a neighbour opens a connection to it, at the address at which that rank's left
@@ -16,11 +16,17 @@ use crate::untyped::{self, SendRecv, accepted};
 /// the connections of collectives and in one order with these: any other rank is RING_STATUS_UNSUPPORTED, not
 /// sticky, and two ranks that send to each other large arrays at the same time need ring_send_recv.
 ///
-/// Not sticky: RING_STATUS_INVALID_ARGUMENT (NULL, unknown dtype, more than PTRDIFF_MAX bytes, dst
-/// isn't another rank of the group), RING_STATUS_INVALID_STATE, RING_STATUS_CONNECT_FAILED (dst can't
-/// be reached: its address refuses for a second, or is silent for the shorter of connect_timeout_ms and
-/// half of the group's timeout; the text names it and says why. The ring_recv of this message returns
-/// the same at dst, and the next ring_send tries anew). Sticky: as in ring_all_reduce.
+/// Not sticky. What is refused takes no number:
+///
+/// - RING_STATUS_INVALID_ARGUMENT: NULL, unknown dtype, more than PTRDIFF_MAX bytes, or dst isn't another rank of
+///   the group.
+/// - RING_STATUS_UNSUPPORTED: on the MLX wire, dst is no neighbour.
+/// - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+/// - RING_STATUS_CONNECT_FAILED: dst can't be reached: its address refuses for a second, or is silent for the
+///   shorter of connect_timeout_ms and half of the group's timeout; the text names it and says why. The ring_recv
+///   of this message returns the same at dst, and the next ring_send tries anew. The message has taken its number.
+///
+/// Sticky: as in ring_all_reduce.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_send(
@@ -59,8 +65,8 @@ pub unsafe extern "C" fn ring_recv(
 }
 
 /// Sends and receives at the same time, as two ranks that send to each other must: send_count
-/// elements at send to rank dst, recv_count at recv from rank src, both of dtype. The buffers don't
-/// overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
+/// elements at send to rank dst, recv_count at recv from rank src, both of dtype. Blocks until both are done. The
+/// buffers don't overlap. A dst or src of -1 means none; with both equal to this rank it copies, and the counts
 /// must be equal. Where one half gets RING_STATUS_CONNECT_FAILED the other is done all the same.
 ///
 /// The statuses of ring_send; RING_STATUS_INVALID_ARGUMENT also where the buffers overlap, one of dst and src

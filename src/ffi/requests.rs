@@ -25,14 +25,15 @@ pub struct ring_request {
 /// A call that goes on beside its caller.
 pub type ring_request_t = ring_request;
 
-/// Starts ring_all_reduce and returns at once; *out becomes its request, which is to be destroyed. It takes its
+/// Starts ring_all_reduce and returns at once; *out becomes its request, which the caller owns and ends with
+/// ring_request_destroy. It takes its
 /// place in the order of the group's calls now, and its buffers until it is done. Requests of collectives run
 /// one after the other; messages, one at a time per direction of a pair, run beside them and beside each other. The
 /// group's first request starts a thread that runs them all.
 ///
-/// Returned at once, and *out is left alone: what ring_all_reduce refuses (RING_STATUS_INVALID_ARGUMENT, also where
-/// out is NULL, RING_STATUS_UNSUPPORTED, RING_STATUS_INVALID_STATE); the group's failure; RING_STATUS_SYSTEM (the
-/// thread can't be started), which fails the group. All else is what ring_request_wait returns.
+/// Returned at once, and *out is left alone: what ring_all_reduce refuses, with RING_STATUS_INVALID_ARGUMENT also
+/// where out is NULL; the group's failure; and RING_STATUS_SYSTEM where the thread can't be started, which fails the
+/// group. All else is what ring_request_wait returns.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_all_reduce_async(
@@ -156,10 +157,10 @@ pub unsafe extern "C" fn ring_barrier_async(
 }
 
 /// Tells in *done whether the request is done, whether it succeeded or failed: ring_request_wait has its
-/// status. May be repeated. Never waits.
+/// status. May be repeated. Never blocks.
 ///
-/// RING_STATUS_INVALID_ARGUMENT: request or done is NULL. RING_STATUS_INVALID_STATE: called from a callback or in a
-/// forked child.
+/// - RING_STATUS_INVALID_ARGUMENT: request or done is NULL.
+/// - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_request_test(request: *mut ring_request_t, done: *mut bool) -> ring_status_t {
@@ -173,13 +174,16 @@ pub unsafe extern "C" fn ring_request_test(request: *mut ring_request_t, done: *
     })
 }
 
-/// Waits for the request for timeout_ms at most (0 asks once, RING_TIMEOUT_INFINITE waits for its end, which the
-/// group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
+/// Blocks until the request is done, for timeout_ms milliseconds at most (0 asks once, RING_TIMEOUT_INFINITE waits
+/// for its end, which the group's timeout brings about) and returns the operation's status; ring_last_error then has the text of its
 /// failure. May be repeated, by several threads, too.
 ///
-/// RING_STATUS_PENDING: it still runs, and the group is well. RING_STATUS_ABORTED: the group was destroyed first,
-/// or aborted. RING_STATUS_INVALID_ARGUMENT: request is NULL. RING_STATUS_INVALID_STATE: called from a callback or in
-/// a forked child. Others: as the blocking call would have returned them.
+/// - RING_STATUS_PENDING: it still runs, and the group is well.
+/// - RING_STATUS_ABORTED: the group was destroyed first, or aborted.
+/// - RING_STATUS_INVALID_ARGUMENT: request is NULL.
+/// - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+///
+/// Others: as the blocking call would have returned them.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_request_wait(request: *mut ring_request_t, timeout_ms: u32) -> ring_status_t {
@@ -189,8 +193,8 @@ pub unsafe extern "C" fn ring_request_wait(request: *mut ring_request_t, timeout
     })
 }
 
-/// Frees the request, and waits for its end first if it still runs; NULL does nothing. From a callback and in a
-/// forked child it does nothing either.
+/// Frees the request, and blocks until its end first if it still runs; NULL does nothing. Any thread may call it, once:
+/// the handle must not be used afterwards. From a callback and in a forked child it does nothing either.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ring_request_destroy(request: *mut ring_request_t) {
     let Ok(ours) = usable_request("ring_request_destroy", request) else { return };

@@ -43,10 +43,11 @@ pub type ring_stats_t = ring_stats;
 const _: () = assert!(size_of::<ring_stats>() == 64);
 
 /// Copies the group's counters; also of a group that has failed. The caller sets out->struct_size; the smaller of
-/// it and the library's own size is written, what is beyond is zeroed. Any thread; never waits.
+/// it and the library's own size is written, what is beyond is zeroed. Never blocks.
 ///
-/// RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any ring_stats_t (less than
-/// its own bytes, or over 4096). RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
+/// - RING_STATUS_INVALID_ARGUMENT: group or out is NULL, or struct_size isn't the size of any ring_stats_t (less than
+///   its own bytes, or over 4096).
+/// - RING_STATUS_INVALID_STATE: called from a callback or in a forked child.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_stats(

@@ -326,7 +326,7 @@ static API: ring_api_v1 = ring_api_v1 {
 };
 
 /// The library's functions in a table, so that dlsym has to find this name alone. The table is constant and lives
-/// as long as the process, since the library is never unloaded: dlclose leaves it. Never NULL. Any thread; never
+/// as long as the process, since the library is never unloaded: dlclose leaves it. Never NULL. Never blocks, never
 /// fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_get_api_v1() -> *const ring_api_v1_t {

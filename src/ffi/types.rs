@@ -159,33 +159,33 @@ pub enum ring_log_level {
 /// A log level: one of enum ring_log_level.
 pub type ring_log_level_t = i32;
 
-/// Bytes of one element of this type; 0 for an unknown value.
+/// Bytes of one element of the type dtype; 0 for an unknown value. Never blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_dtype_size(dtype: ring_dtype_t) -> usize {
     Dtype::from_number(dtype).map_or(0, Dtype::size)
 }
 
-/// The type's name, such as "float32"; "unknown" for an unknown value. The text is static.
+/// The name of the type dtype, such as "float32"; "unknown" for an unknown value. The text is static. Never blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_dtype_name(dtype: ring_dtype_t) -> *const c_char {
     Dtype::from_number(dtype).map_or(c"unknown", Dtype::c_name).as_ptr()
 }
 
-/// The reduction's name, such as "sum"; "unknown" for an unknown value. The text is static.
+/// The name of the reduction op, such as "sum"; "unknown" for an unknown value. The text is static. Never blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_op_name(op: ring_op_t) -> *const c_char {
     Op::from_number(op).map_or(c"unknown", Op::c_name).as_ptr()
 }
 
-/// The constant's name, such as "RING_STATUS_TIMEOUT"; "RING_STATUS_UNKNOWN" for an unknown value.
-/// The text is static.
+/// The name of the constant for status, such as "RING_STATUS_TIMEOUT"; "RING_STATUS_UNKNOWN" for an unknown
+/// value. The text is static. Never blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_status_name(status: ring_status_t) -> *const c_char {
     Status::from_number(status).map_or(c"RING_STATUS_UNKNOWN", Status::c_name).as_ptr()
 }
 
-/// One sentence about the status for a person; never NULL. The text is static. What happened in a
-/// particular call is told by ring_last_error.
+/// One sentence about status for a person; never NULL, also for an unknown value. The text is static. What happened
+/// in a particular call is told by ring_last_error. Never blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_status_string(status: ring_status_t) -> *const c_char {
     Status::from_number(status).map_or(c"This library knows no such status.", Status::sentence).as_ptr()

@@ -27,19 +27,21 @@ const VERSION_TEXT: &CStr =
 pub(super) const ABI_VERSION: u32 = 1;
 
 /// The version of the library that is loaded, as RING_VERSION gives that of the header:
-/// (major << 16) | (minor << 8) | patch. Any thread; never fails.
+/// (major << 16) | (minor << 8) | patch. Never blocks, never fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_version() -> u32 {
     VERSION
 }
 
-/// The version of the library that is loaded as text, such as "0.1.0". The text is static.
+/// The version of the library that is loaded as text, such as "0.1.0". The text is static. Never blocks, never
+/// fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_version_string() -> *const c_char {
     VERSION_TEXT.as_ptr()
 }
 
-/// The ABI of the library that is loaded: RING_ABI_VERSION of the header it was built with.
+/// The ABI of the library that is loaded: RING_ABI_VERSION of the header it was built with. Never blocks, never
+/// fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn ring_abi_version() -> u32 {
     ABI_VERSION

@@ -17,7 +17,7 @@ use super::planning::{
 use super::turns::Ticket;
 use crate::bootstrap::config::Wire;
 use crate::dtype::Dtype;
-use crate::engine::{Engine, Fault, Observer, Task, Traffic, Turn};
+use crate::engine::{Engine, Fault, Observer, Standstill, Task, Traffic, Turn};
 use crate::error::{Error, Result, Status};
 use crate::kernels::FloatMode;
 use crate::link::Link;
@@ -124,7 +124,7 @@ impl<'g, 'a> Collective<'g, 'a> {
         };
         let header = CallHeader { refused: ticket.refused(), ..call.header(ticket.number) };
         let underway = if part == Part::Whole { group.underway(ticket) } else { Underway::default() };
-        let watched = Watched { group, lanes: place.lanes, awaits: [false; 2], underway };
+        let watched = Watched { group, header, place, awaits: [false; 2], underway };
         let mut collective =
             Collective { group, call, header, place, timeout, machine, stage, part, watched };
         if let Err(refusal) = collective.lay() {
@@ -215,9 +215,9 @@ impl<'g, 'a> Collective<'g, 'a> {
         debug_assert!(matches!(self.stage, Stage::Exchange));
         let floats = self.call.op.is_some() && self.call.dtype.is_some_and(Dtype::is_floating);
         let _mode = floats.then(FloatMode::ieee);
-        let Collective { group, timeout, .. } = self;
+        let Collective { group, timeout, header, place, .. } = self;
         let underway = std::mem::take(&mut self.watched.underway);
-        let mut watched = Watched { group, lanes: self.place.lanes, awaits: [false; 2], underway };
+        let mut watched = Watched { group, header, place, awaits: [false; 2], underway };
         let (task, engine, links) = self.parts();
         let result = engine.run(&task, links, &group.health.stop, timeout, &mut watched);
         self.watched.underway = watched.underway;
@@ -340,6 +340,11 @@ impl Operation for Collective<'_, '_> {
         self.watched.woke(slept);
     }
 
+    fn warn(&mut self, standstill: &Standstill) -> Option<Duration> {
+        let stalled = self.stalled();
+        self.watched.warn(standstill, &stalled)
+    }
+
     fn stalled(&mut self) -> Fault {
         let (task, engine, _) = self.parts();
         engine.stalled(&task)
@@ -357,7 +362,8 @@ impl Operation for Collective<'_, '_> {
 /// A collective as its engine shows it to the other ranks.
 struct Watched<'g> {
     group: &'g Group,
-    lanes: usize,
+    header: CallHeader,
+    place: Place,
     /// Whether it waits for the right and for the left neighbour, as it fell asleep.
     awaits: [bool; 2],
     underway: Underway,
@@ -365,7 +371,8 @@ struct Watched<'g> {
 
 impl Observer for Watched<'_> {
     fn sleeps(&mut self, traffic: &[Traffic]) {
-        let sides = [&traffic[..self.lanes], &traffic[self.lanes..2 * self.lanes]];
+        let lanes = self.place.lanes;
+        let sides = [&traffic[..lanes], &traffic[lanes..2 * lanes]];
         self.awaits = sides.map(|links| links.iter().any(|link| link.awaits || link.sends));
         self.group.health.progress(wire::Traffic {
             sent: sides.map(|links| links.iter().map(|link| link.sent).sum()),
@@ -381,6 +388,16 @@ impl Observer for Watched<'_> {
 
     fn call_roll(&mut self) {
         self.group.health.call_roll();
+    }
+
+    fn warns_after(&self) -> Option<Duration> {
+        self.group.stall_warning
+    }
+
+    fn warn(&mut self, standstill: &Standstill, stalled: &Fault) -> Option<Duration> {
+        let rank = |link| rank_of_link(self.place, link);
+        let call = Running { header: self.header, message: None, timeout: None, rank: &rank };
+        self.group.warn(standstill, stalled, &call)
     }
 
     fn consult(&mut self) {

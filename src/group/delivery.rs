@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::messages::{Half, Watched, Way, What};
 use super::operation::Operation;
 use super::turns::Ticket;
-use crate::engine::{Engine, Fault, Observer, Route, Task, Turn};
+use crate::engine::{Engine, Fault, Observer, Route, Standstill, Task, Turn};
 use crate::error::Result;
 use crate::link::{Arrival, ComingLink, Link};
 use crate::memory::Region;
@@ -115,6 +115,11 @@ impl Operation for Delivery<'_, '_> {
     fn woke(&mut self, slept: Duration) {
         self.group.counters.waited(self.awaits, slept);
         self.underway.slept(self.awaits, slept);
+    }
+
+    fn warn(&mut self, standstill: &Standstill) -> Option<Duration> {
+        let stalled = self.stalled();
+        self.group.warn_of_message(standstill, &stalled, &[self.told])
     }
 
     fn stalled(&mut self) -> Fault {

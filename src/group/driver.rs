@@ -181,7 +181,7 @@ impl<'a> Driver<'a> {
                     queue.end(self.group, Err(fault));
                     Some(Duration::ZERO)
                 }
-                Due::CallRoll | Due::Consult => Some(Duration::ZERO),
+                Due::CallRoll | Due::Warn(_) | Due::Consult => Some(Duration::ZERO),
             };
             limit = limit.into_iter().chain(wait).min();
         }
@@ -250,7 +250,7 @@ impl<'a> Queue<'a> {
             let Pending { work, ticket, timeout, reply, entered } = pending;
             let busy = entered.is_some().then(|| group.counters.busy());
             let mut clock = Clock::default();
-            clock.start(timeout);
+            clock.start(timeout, group.stall_warning);
             match operation(group, work, &ticket, timeout) {
                 Ok(operation) => {
                     let (hearing, moved) = (None, false);
@@ -288,6 +288,11 @@ impl Running<'_> {
             Due::CallRoll => {
                 self.operation.sleeps();
                 group.health.call_roll();
+            }
+            Due::Warn(standstill) => {
+                self.operation.sleeps();
+                let again = self.operation.warn(&standstill);
+                self.clock.warned(&standstill, again);
             }
             Due::Consult => self.hearing = Some(now),
             Due::Nothing(_) | Due::GiveUp => {}

@@ -110,21 +110,33 @@ impl Group {
     /// Nothing moves, and nobody can be asked: named is the neighbour that the links wait for, if it is one. The others'
     /// deadlines come about now, too, and are to be found out by themselves: links are kept a little longer.
     fn stalled_alone(&self, sending: &[usize], receiving: &[usize], call: &Running<'_>) -> Error {
-        let (mut parts, mut ranks) = (Vec::new(), Vec::new());
-        for (links, what) in [(receiving, "receive from"), (sending, "send to")] {
-            let mut waited: Vec<_> = links.iter().map(|link| (call.rank)(*link)).collect();
-            waited.dedup();
-            parts.extend(waited.iter().map(|rank| {
-                format!("rank {} waits to {what} {}", self.rank(), self.health.peers().neighbour(*rank))
-            }));
-            ranks.extend(waited);
-        }
+        let (parts, mut ranks) = self.waits(sending, receiving, call);
         ranks.sort_unstable();
         ranks.dedup();
         let rank = ranks.first().copied().filter(|_| ranks.len() == 1);
         let first = self.health.fail(no_progress(rank, &parts.join("; "), call));
         thread::sleep(OTHERS_GIVE_UP);
         first
+    }
+
+    /// What this rank's links are waited for, in words, and the ranks at their other ends.
+    pub(super) fn waits(
+        &self,
+        sending: &[usize],
+        receiving: &[usize],
+        call: &Running<'_>,
+    ) -> (Vec<String>, Vec<usize>) {
+        let (mut parts, mut ranks) = (Vec::new(), Vec::new());
+        for (links, what) in [(receiving, "receive from"), (sending, "send to")] {
+            let mut waited: Vec<_> = links.iter().map(|link| (call.rank)(*link)).collect();
+            waited.sort_unstable();
+            waited.dedup();
+            parts.extend(waited.iter().map(|rank| {
+                format!("rank {} waits to {what} {}", self.rank(), self.health.peers().neighbour(*rank))
+            }));
+            ranks.extend(waited);
+        }
+        (parts, ranks)
     }
 }
 

@@ -13,7 +13,7 @@ use super::machine::{Home, Machine};
 use super::request::Request;
 use super::turns::{Ticket, Turns};
 use crate::bootstrap::Deadline;
-use crate::engine::{Fault, Observer, Task, Traffic, Waking};
+use crate::engine::{Fault, Observer, Standstill, Task, Traffic, Waking};
 use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, Link};
 use crate::memory::Region;
@@ -105,6 +105,14 @@ impl Observer for Watched<'_, '_> {
 
     fn call_roll(&mut self) {
         self.group.health.call_roll();
+    }
+
+    fn warns_after(&self) -> Option<Duration> {
+        self.group.stall_warning
+    }
+
+    fn warn(&mut self, standstill: &Standstill, stalled: &Fault) -> Option<Duration> {
+        self.group.warn_of_message(standstill, stalled, self.messages)
     }
 
     fn consult(&mut self) {

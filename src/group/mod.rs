@@ -17,6 +17,7 @@ mod planning;
 mod request;
 mod requests;
 mod split;
+mod stall;
 mod stats;
 mod traced;
 mod turns;
@@ -68,6 +69,8 @@ pub struct Group {
     /// None in a group of one, and on stock MLX's wire.
     reach: Option<Reach>,
     connect_timeout: Option<Duration>,
+    /// A call that stands still for so long is worth a line in the log; None: none is.
+    stall_warning: Option<Duration>,
     /// Of all groups of the family; None in a group of one, and on stock MLX's wire, which has nothing to watch.
     watcher: Option<Arc<Watcher>>,
     trace: Option<Trace>,
@@ -81,8 +84,8 @@ impl Group {
         let size = config.entries.len();
         let peers = Peers { rank: config.rank, size, addresses: Vec::new() };
         let signals = Signals::new().map_err(|error| Error::system("making a pipe", &error))?;
-        let Config { timeout, connect_timeout, wide, wire, .. } = *config;
-        let settings = Settings { timeout, connect_timeout, wide, wire };
+        let Config { timeout, connect_timeout, stall_warning, wide, wire, .. } = *config;
+        let settings = Settings { timeout, connect_timeout, stall_warning, wide, wire };
         let counters = Arc::default();
         let trace = |id| config.trace_dir.as_ref().map(|path| Trace::new(path, config.rank, size, id));
         let is_timed = config.trace_dir.is_some();
@@ -145,6 +148,7 @@ impl Group {
             wire: settings.wire,
             reach,
             connect_timeout: settings.connect_timeout,
+            stall_warning: settings.stall_warning,
             watcher,
             trace,
         };
@@ -287,6 +291,7 @@ impl Drop for Group {
 struct Settings {
     timeout: Option<Duration>,
     connect_timeout: Option<Duration>,
+    stall_warning: Option<Duration>,
     wide: bool,
     wire: Wire,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::{Fault, Turn};
+use crate::engine::{Fault, Standstill, Turn};
 use crate::error::Result;
 use crate::sys::PollEntry;
 
@@ -20,6 +20,9 @@ pub trait Operation {
 
     /// It has slept for so long.
     fn woke(&mut self, slept: Duration);
+
+    /// It stands still: see [`Observer::warn`](crate::engine::Observer::warn).
+    fn warn(&mut self, standstill: &Standstill) -> Option<Duration>;
 
     /// What it means that nothing has moved for the whole timeout.
     fn stalled(&mut self) -> Fault;

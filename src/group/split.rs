@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use super::calls::Call;
 use super::collective::{Collective, Part};
-use super::failure::{cant_reach, told};
+use super::failure::{Running, cant_reach, told};
 use super::turns::Ticket;
 use super::{Group, Links, Settings};
 use crate::bootstrap::{Deadline, LinkName, Neighbour, Reach};
+use crate::engine::{Clock, Due};
 use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, TcpLink};
 use crate::memory::Region;
@@ -193,6 +194,7 @@ impl Group {
         Settings {
             timeout: self.timeout(),
             connect_timeout: self.connect_timeout,
+            stall_warning: self.stall_warning,
             wide: self.wide,
             wire: self.wire,
         }
@@ -243,7 +245,8 @@ impl Group {
             coming.push(Coming { is_right, link, arrival, made: None });
         }
         let grace = limit.map_or(REASON_COMES, |limit| REASON_COMES.min(limit / 2));
-        self.await_links(&mut coming, deadline.map(|deadline| deadline + grace)).map_err(
+        let end = deadline.map(|deadline| deadline + grace);
+        self.await_links(&mut coming, end, &split.header, [members[right], members[left]]).map_err(
             |fault| match fault {
                 NotCome::Dial(error) if error.detected_by.is_none() => {
                     Error { text: cant_reach(self.rank(), members[right], &error.text), ..error }
@@ -268,11 +271,21 @@ impl Group {
         Ok(links)
     }
 
-    fn await_links(&self, coming: &mut [Coming], end: Option<Instant>) -> std::result::Result<(), NotCome> {
+    /// `neighbours` are the right and the left one, by their ranks in this group.
+    fn await_links(
+        &self,
+        coming: &mut [Coming],
+        end: Option<Instant>,
+        header: &CallHeader,
+        neighbours: [usize; 2],
+    ) -> std::result::Result<(), NotCome> {
+        let mut clock = Clock::default();
+        clock.start(None, self.stall_warning);
         loop {
             for link in coming.iter_mut().filter(|link| link.made.is_none()) {
                 if let Some(come) = link.arrival.take() {
                     link.made = Some(come.map_err(NotCome::Dial)?);
+                    clock.moved();
                 }
             }
             let missing = coming.iter().filter(|link| link.made.is_none());
@@ -283,14 +296,37 @@ impl Group {
             if self.health.stop.is_raised() {
                 return Err(NotCome::Over);
             }
-            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let now = Instant::now();
+            let left = end.map(|end| end.saturating_duration_since(now));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(NotCome::Late);
             }
+            let look = match clock.missed(now) {
+                Due::Nothing(look) => look,
+                Due::Warn(standstill) => {
+                    let call = Running { header: *header, message: None, timeout: None, rank: &|link| link };
+                    let waits = || self.not_come(coming, neighbours);
+                    let again = self.warn_of(&standstill, &call, waits);
+                    clock.warned(&standstill, again);
+                    continue;
+                }
+                Due::CallRoll | Due::Consult | Due::GiveUp => None,
+            };
+            let left = left.into_iter().chain(look).min();
             let read = Interest { read: true, write: false };
             entries.push(PollEntry::new(self.health.stop.descriptor(), read));
             sys::poll(&mut entries, left).map_err(NotCome::System)?;
         }
+    }
+    /// What is waited for, in words.
+    fn not_come(&self, coming: &[Coming], [right, left]: [usize; 2]) -> Vec<String> {
+        let is_missing =
+            |is_right| coming.iter().any(|link| link.made.is_none() && link.is_right == is_right);
+        let rank = self.rank();
+        let to_right =
+            is_missing(true).then(|| format!("rank {rank} waits for its connection to rank {right}"));
+        let to_left = is_missing(false).then(|| format!("rank {rank} waits to be connected by rank {left}"));
+        to_right.into_iter().chain(to_left).collect()
     }
 }
 

@@ -4,12 +4,15 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use super::health::{Health, State};
+use super::roll::INTERVAL;
 use super::verdict::{Jury, Verdict};
 use crate::wire::{CallHeader, Message};
 
 /// At a deadline the roll is waited for no longer, even where rounds are called faster than they can be
 /// answered: a call may outlast its deadline by a second.
 const HEARING: Duration = Duration::from_millis(900);
+/// While a warning waits for a roll, its answers are looked for this often: they come to the watcher.
+const SURVEY_LOOK: Duration = Duration::from_millis(10);
 
 impl Health {
     /// Asks every rank what it does, unless they were asked just now.
@@ -82,6 +85,38 @@ impl Health {
         self.judge(|jury| jury.on_message(message))
     }
 
+    /// What the ranks do while a call has stood still since `since`, so that a warning was due at `due`. Waits for
+    /// nothing: Err says after how long to ask again, since the roll has to be called first and have its time. None
+    /// where there is nothing to warn of any more.
+    pub fn survey<T>(
+        &self,
+        since: Instant,
+        due: Instant,
+        judge: impl FnOnce(&Jury<'_>) -> T,
+    ) -> Result<Option<T>, Duration> {
+        let mut state = self.state();
+        self.read(&mut state);
+        if state.failing_since.is_some() || self.stop.is_raised() {
+            return Ok(None);
+        }
+        let now = Instant::now();
+        // Ranks that wait for one and the same rank come to ask at about one time: a roll is for all of them. One from
+        // before the standstill has this rank elsewhere.
+        let young = due.checked_sub(INTERVAL).unwrap_or(since).max(since);
+        let ripens = |state: &State| {
+            let roll = state.spread.roll();
+            roll.ripens(now).filter(|_| roll.is_since(young))
+        };
+        if ripens(&state).is_none() {
+            state.spread.call_roll(now);
+            self.publish(&mut state);
+        }
+        match ripens(&state) {
+            Some(Duration::ZERO) => Ok(Some(judge(&state.spread.jury()))),
+            left => Err(left.unwrap_or(SURVEY_LOOK).min(SURVEY_LOOK)),
+        }
+    }
+
     fn judge(&self, judge: impl FnOnce(&Jury<'_>) -> Verdict) -> Verdict {
         // Another rank may have begun a round since this one consulted the last, to which nobody has
         // answered yet.
@@ -122,5 +157,34 @@ mod tests {
         peer.send(&answer(2));
         let verdict = health.judge_collective(&call);
         assert_eq!(verdict.text, "rank 1 has made no call since call 0; it has not made call 1");
+    }
+    #[test]
+    fn a_survey_waits_for_answers_of_the_standstill_and_fails_nothing() {
+        let (health, mut peer) = rank_and_peer();
+        let call = CallHeader::new(Kind::Barrier, 1);
+        let answer = |round| Frame::Present { round, rank: 1, presence: Presence::default() };
+        // A roll from before the call shows neither rank in it.
+        health.call_roll();
+        await_frame(&mut peer, &Frame::RollCall { round: 1 });
+        peer.send(&answer(1));
+        health.enter(call);
+        let since = Instant::now();
+        let survey = || health.survey(since, since, |jury| jury.on_waiting_collective(&call).0);
+        let surveyed = loop {
+            match survey() {
+                Ok(text) => break text,
+                Err(left) => std::thread::sleep(left),
+            }
+            while let Some(frame) = peer.read().unwrap() {
+                if frame == (Frame::RollCall { round: 2 }) {
+                    peer.send(&answer(2));
+                }
+            }
+        };
+        assert_eq!(health.round(), 2);
+        assert_eq!(surveyed.as_deref(), Some("rank 1 has made no call since call 0; it has not made call 1"));
+        assert!(health.failure().is_none());
+        health.abort();
+        assert_eq!(survey(), Ok(None));
     }
 }

@@ -14,10 +14,12 @@ mod spread;
 mod tests;
 mod unreached;
 mod verdict;
+mod waiting;
 
 pub use health::{Cause, Health, Signals};
 pub use peers::{Peers, Side};
 pub use verdict::Verdict;
+pub use waiting::listed;
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::wire::Presence;
 
 /// A roll is called anew at most this often, whoever asks.
-const INTERVAL: Duration = Duration::from_millis(900);
+pub(super) const INTERVAL: Duration = Duration::from_millis(900);
 /// An answer takes microseconds, and on a host with far more processes than cores this long. A rank that left
 /// the round before unanswered has had its time since then.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -74,7 +74,12 @@ impl Roll {
     /// Whether a rank has answered the latest round, and that was called since then.
     pub fn has_answered(&self, rank: usize, since: Instant) -> bool {
         let is_known = self.answers.get(rank).is_some_and(Option::is_some);
-        is_known && self.called.is_some_and(|called| called >= since)
+        is_known && self.is_since(since)
+    }
+
+    /// Whether the latest round was called since then.
+    pub fn is_since(&self, since: Instant) -> bool {
+        self.called.is_some_and(|called| called >= since)
     }
 
     fn is_fresh(&self, now: Instant) -> bool {

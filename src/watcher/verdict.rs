@@ -45,10 +45,15 @@ impl Jury<'_> {
     /// Why a collective doesn't end. Ranks may be a call apart, where some have done their part of
     /// the one that hangs: that is the earliest which anyone is in.
     pub fn on_collective(&self, call: &CallHeader) -> Verdict {
-        let running = self.answers.iter().flatten().filter_map(|presence| Some(&presence.call.as_ref()?.0));
-        let call = running.min_by_key(|header| header.sequence).unwrap_or(call);
+        let call = self.earliest(call);
         let verdict = self.silence().or_else(|| self.crossed(call)).or_else(|| self.absence(call));
         verdict.or_else(|| self.lossy_links(call.sequence)).unwrap_or_else(|| self.nobody())
+    }
+
+    /// The earliest collective that anyone is in, as far as is known.
+    pub(super) fn earliest<'c>(&'c self, call: &'c CallHeader) -> &'c CallHeader {
+        let running = self.answers.iter().flatten().filter_map(|presence| Some(&presence.call.as_ref()?.0));
+        running.min_by_key(|header| header.sequence).unwrap_or(call)
     }
 
     fn departed(&self, rank: usize) -> Option<u64> {
@@ -57,7 +62,7 @@ impl Jury<'_> {
 
     /// Ranks that don't answer. Of several, those next to ranks that did: the others may only be
     /// behind them.
-    fn silence(&self) -> Option<Verdict> {
+    pub(super) fn silence(&self) -> Option<Verdict> {
         let heard = |rank: &usize| self.answers[*rank].is_some();
         let beside = |rank: usize| Side::BOTH.map(|side| self.next(rank, side)).into_iter().filter(heard);
         let silent = |rank: &usize| !heard(rank) && self.departed(*rank).is_none();
@@ -82,7 +87,7 @@ impl Jury<'_> {
     }
 
     /// A rank that waits for a message from, or to, one that waits for it in this collective.
-    fn crossed(&self, call: &CallHeader) -> Option<Verdict> {
+    pub(super) fn crossed(&self, call: &CallHeader) -> Option<Verdict> {
         let late = (0..self.size()).filter_map(|rank| Some((rank, self.late(rank, call)?)));
         let mut waits = late.flat_map(|(rank, late)| blocked_in(late).map(move |message| (rank, message)));
         let (rank, message, peer) = waits.find_map(|(rank, message)| {
@@ -99,7 +104,7 @@ impl Jury<'_> {
     }
 
     /// What a rank does that has not come to this call; None if it has.
-    fn late(&self, rank: usize, call: &CallHeader) -> Option<&Presence> {
+    pub(super) fn late(&self, rank: usize, call: &CallHeader) -> Option<&Presence> {
         let presence = self.answers[rank].as_ref()?;
         let there = presence.call.as_ref().map_or(presence.last, |(header, _)| header.sequence);
         (there < call.sequence).then_some(presence)
@@ -115,7 +120,7 @@ impl Jury<'_> {
 
     /// Links on which less has arrived than was sent: both ends wait in the call, or one waits for
     /// what the other, which has done its part, must have sent.
-    fn lossy_links(&self, sequence: u64) -> Option<Verdict> {
+    pub(super) fn lossy_edges(&self, sequence: u64) -> Vec<(usize, usize)> {
         let mut links: Vec<_> = (0..self.size())
             .flat_map(|rank| Side::BOTH.map(|side| (rank, side)))
             .filter(|(rank, side)| self.is_lossy(*rank, *side, sequence))
@@ -126,6 +131,11 @@ impl Jury<'_> {
             .collect();
         links.sort_unstable();
         links.dedup();
+        links
+    }
+
+    fn lossy_links(&self, sequence: u64) -> Option<Verdict> {
+        let links = self.lossy_edges(sequence);
         let told = |(low, high): &(usize, usize)| {
             format!("what was sent on the link between rank {low} and rank {high} does not arrive")
         };
@@ -153,7 +163,7 @@ impl Jury<'_> {
     }
 
     /// What a rank said that it does.
-    fn told(&self, rank: usize) -> String {
+    pub(super) fn told(&self, rank: usize) -> String {
         let name = self.peers.name(rank);
         if let Some(last) = self.departed(rank) {
             return format!("{name} has destroyed its group after call {last}");
@@ -171,18 +181,19 @@ impl Jury<'_> {
 
     /// Why a message doesn't end: the peer's fault, or that of whom the peer waits for.
     pub fn on_message(&self, message: &Message) -> Verdict {
-        self.silence().unwrap_or_else(|| self.follow(self.peers.rank, *message))
+        let blamed = self.silence().or_else(|| self.follow(self.peers.rank, *message));
+        blamed.unwrap_or_else(|| self.nobody())
     }
 
-    /// Goes from peer to peer as they wait for each other; all have answered.
-    fn follow(&self, mut rank: usize, mut message: Message) -> Verdict {
+    /// Goes from peer to peer as they wait for each other; None where that leads to nobody who has answered.
+    pub(super) fn follow(&self, mut rank: usize, mut message: Message) -> Option<Verdict> {
         for _ in 0..self.size() {
             let peer = message.peer as usize;
             let Some(Some(presence)) = self.answers.get(peer) else { break };
             if let Some((call, _)) =
                 presence.call.as_ref().filter(|(call, _)| self.late(rank, call).is_some())
             {
-                return self.crossed(call).unwrap_or_else(|| self.nobody());
+                return self.crossed(call);
             }
             let back = |m: &&Message| m.peer as usize == rank;
             let meets =
@@ -191,7 +202,7 @@ impl Jury<'_> {
                 let (low, high) = (rank.min(peer), rank.max(peer));
                 let text =
                     format!("the message between rank {low} and rank {high}, both in it, does not move");
-                return Verdict { differs: false, rank: None, text };
+                return Some(Verdict { differs: false, rank: None, text });
             }
             // A message back to this rank may be done, and wait for the other half of a send_recv.
             match blocked_in(presence).find(|m| !back(m)) {
@@ -199,15 +210,13 @@ impl Jury<'_> {
                 _ if presence.has_more => break,
                 Some(next) => (rank, message) = (peer, *next),
                 None if blocked_in(presence).next().is_none() => {
-                    return Verdict::of(
-                        &[peer],
-                        format!("{}; it has not come to this message", self.told(peer)),
-                    );
+                    let text = format!("{}; it has not come to this message", self.told(peer));
+                    return Some(Verdict::of(&[peer], text));
                 }
                 None => break,
             }
         }
-        self.nobody()
+        None
     }
 }
 
@@ -217,7 +226,7 @@ fn blocked_in(presence: &Presence) -> impl Iterator<Item = &Message> {
 }
 
 /// `rank 1`, `ranks 1 and 3`, `ranks 1, 2 and 3`
-fn names(ranks: &[usize]) -> String {
+pub(super) fn names(ranks: &[usize]) -> String {
     let numbers: Vec<_> = ranks.iter().map(usize::to_string).collect();
     match numbers.split_last() {
         Some((last, [])) => format!("rank {last}"),
@@ -227,33 +236,33 @@ fn names(ranks: &[usize]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::wire::{Kind, Traffic};
 
-    fn call(sequence: u64) -> CallHeader {
+    pub(in super::super) fn call(sequence: u64) -> CallHeader {
         CallHeader::new(Kind::Barrier, sequence)
     }
 
-    fn idle(last: u64) -> Option<Presence> {
+    pub(in super::super) fn idle(last: u64) -> Option<Presence> {
         Some(Presence { last, ..Presence::default() })
     }
 
-    fn inside(sequence: u64) -> Option<Presence> {
+    pub(in super::super) fn inside(sequence: u64) -> Option<Presence> {
         let call = Some((call(sequence), Traffic::default()));
         Some(Presence { last: sequence - 1, call, ..Presence::default() })
     }
 
-    fn message(peer: u32, sends: bool) -> Message {
+    pub(in super::super) fn message(peer: u32, sends: bool) -> Message {
         let header = CallHeader { count: 5, ..CallHeader::new(Kind::Message, 3) };
         Message { peer, sends, is_request: false, header }
     }
 
-    fn sending(last: u64, peer: u32, sends: bool) -> Option<Presence> {
+    pub(in super::super) fn sending(last: u64, peer: u32, sends: bool) -> Option<Presence> {
         Some(Presence { last, messages: vec![message(peer, sends)], ..Presence::default() })
     }
 
-    fn jury(rank: usize, answers: &[Option<Presence>]) -> Jury<'_> {
+    pub(in super::super) fn jury(rank: usize, answers: &[Option<Presence>]) -> Jury<'_> {
         let peers = Box::leak(Box::new(Peers { rank, size: answers.len(), addresses: Vec::new() }));
         Jury { peers, answers, departed: &[] }
     }

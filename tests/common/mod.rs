@@ -40,6 +40,7 @@ pub fn configurations(size: usize, addresses: usize, connections: usize) -> Vec<
         job_id: b"test".to_vec(),
         secret: None,
         connect_timeout: Some(Duration::from_secs(20)),
+        stall_warning: None,
         timeout: Some(Duration::from_secs(20)),
         wide: false,
         wire: Wire::Native,

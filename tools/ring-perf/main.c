@@ -1,27 +1,18 @@
-/* ring-perf: how fast a collective is, and whether its numbers are right. */
+/* ring-perf: how fast a collective is, and whether its numbers are right; and which links of a ring are slow. */
 #include "launch.h"
+#include "links.h"
 #include "measure.h"
 #include "options.h"
 #include "predict.h"
 #include "report.h"
+#include "say.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* Ranks that are started together are there at once, or not at all. */
 enum { LOCAL_CONNECT_TIMEOUT_MS = 20000 };
-
-enum { MAX_TEXT = 2048 };
-
-static int fail(const char *who, ring_status_t status) {
-  char text[MAX_TEXT];
-  ring_last_error(text, sizeof text);
-  fprintf(stderr, "ring-perf: %s: %s: %s\n", who, ring_status_name(status), text);
-  return 1;
-}
 
 static size_t elements(const options_t *options, size_t bytes) {
   size_t count = bytes / ring_dtype_size(options->dtype);
@@ -42,13 +33,6 @@ static row_t *make_rows(const options_t *options, int size, size_t *row_count) {
   return rows;
 }
 
-static ring_status_t gather_members(ring_group_t *group, member_t *members) {
-  member_t *own = &members[ring_group_rank(group)];
-  own->pid = getpid();
-  if (gethostname(own->host, sizeof own->host - 1) != 0) strcpy(own->host, "unknown");
-  return ring_all_gather(group, own, members, sizeof *own, RING_DTYPE_UINT8);
-}
-
 /* Measures every row; rank 0 prints them. */
 static ring_status_t measure_rows(ring_group_t *group, const options_t *options, row_t *rows, size_t row_count,
                                   void *send, void *recv) {
@@ -58,11 +42,11 @@ static ring_status_t measure_rows(ring_group_t *group, const options_t *options,
     row_t *row = &rows[i];
     size_t bytes = row->total * ring_dtype_size(options->dtype);
     if (options->out_of_place) {
-      if (prints) show_progress(bytes, "out of place");
+      if (prints) show_progress("%zu bytes, out of place", bytes);
       status = measure(group, options, send, recv, row->total, &row->out_of_place);
     }
     if (options->in_place && status == RING_STATUS_OK) {
-      if (prints) show_progress(bytes, "in place");
+      if (prints) show_progress("%zu bytes, in place", bytes);
       status = measure(group, options, recv, recv, row->total, &row->in_place);
     }
     if (prints && !options->json && status == RING_STATUS_OK) print_row(options, row);
@@ -90,7 +74,7 @@ static int run(ring_group_t *group, const options_t *options) {
     if (status == RING_STATUS_OK && rank == 0 && !options->json) print_header(options, members, size);
     if (status == RING_STATUS_OK) status = measure_rows(group, options, rows, row_count, send, recv);
     if (status != RING_STATUS_OK) {
-      fail(who, status);
+      say_failure(who, status);
     } else {
       if (rank == 0 && options->json) print_json(options, members, size, rows, row_count);
       if (rank == 0 && !options->json) {
@@ -119,19 +103,20 @@ static int run_local_rank(int rank, const char *hosts, const void *data) {
   ring_status_t status = ring_group_create(&config, &group);
   char who[32];
   snprintf(who, sizeof who, "rank %d", rank);
-  if (status != RING_STATUS_OK) return fail(who, status);
-  int result = run(group, options);
+  if (status != RING_STATUS_OK) return say_failure(who, status);
+  int result = options->links ? test_links(group, hosts, options->json) : run(group, options);
   ring_group_destroy(group);
   return result;
 }
 
 static int run_rank_of_environment(options_t *options) {
+  if (options->links) return test_links_of_environment(options->json);
   char number[16];
   snprintf(number, sizeof number, "%d", options->connections);
   if (options->connections) setenv("RING_CONNECTIONS", number, 1);
   ring_group_t *group;
   ring_status_t status = ring_group_create_from_env(&group);
-  if (status != RING_STATUS_OK) return fail("joining the ring of the environment", status);
+  if (status != RING_STATUS_OK) return say_failure("joining the ring of the environment", status);
   const char *connections = getenv("RING_CONNECTIONS");
   options->connections = connections && atoi(connections) ? atoi(connections) : 1;
   int result = run(group, options);

@@ -18,7 +18,7 @@ static const double MAX_MODEL_NUMBER = 1e9;
 /* Long options without a letter. */
 enum {
   OPT_RANKS = 256, OPT_COLLECTIVE, OPT_SPLIT, OPT_CONNECTIONS, OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_JSON, OPT_MODEL,
-  OPT_VERSION
+  OPT_LINKS, OPT_VERSION
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -38,6 +38,7 @@ static const struct option LONG_OPTIONS[] = {
     {"out-of-place", no_argument, NULL, OPT_OUT_OF_PLACE},
     {"json", no_argument, NULL, OPT_JSON},
     {"model", required_argument, NULL, OPT_MODEL},
+    {"links", no_argument, NULL, OPT_LINKS},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -49,6 +50,8 @@ static const char HELP[] =
     "                                        RING_HOSTFILE describe\n"
     "       ring-perf --model ALPHA,BETA[,GAMMA[,LINKS]] [options]\n"
     "                                        predicts times, and makes no ring\n"
+    "       ring-perf --links [--ranks N] [--json]\n"
+    "                                        tests the links of a ring: which edge is slow\n"
     "\n"
     "Measures a collective, all_reduce unless told. Time is the average of a call on the slowest\n"
     "rank, of calls that follow each other; algbw is size/time, in GB/s (10^9 bytes), and busbw\n"
@@ -92,10 +95,23 @@ static const char HELP[] =
     "                            link, each way; G GB/s reduced by a rank (0, the default: at no\n"
     "                            cost); L links of a rank: 1 to both neighbours together (the\n"
     "                            default), 2 apart\n"
+    "      --links               test the links instead; see below\n"
     "  -h, --help                print this\n"
-    "      --version             print the version\n"
+    "      --version             print the version\n";
+
+static const char HELP_LINKS[] =
     "\n"
-    "Exit status: 0; 1 if a call failed, a rank died or a number was wrong; 2 for a bad option.\n";
+    "With --links every edge of the ring is tested, one after the other, some 0.7 s each: messages of\n"
+    "8 bytes there and back (round trip), and as many as take 0.1 s or more to the right, from rank r\n"
+    "to r+1, and to the left. Then all edges are busy both ways at once, as a large all_reduce keeps\n"
+    "them; hosts with one port for both neighbours then carry half. It is one connection, from rank r\n"
+    "to the address of rank r+1, at each of a hostfile's addresses in turn; of two ranks each sends on\n"
+    "the one that it has opened. An edge is slow with less than 1/1.5 of the median bandwidth, or with a\n"
+    "least round trip of 2 times the median edge's and 300 us more, measured up to four times. Where\n"
+    "there are edges between hosts the medians are theirs.\n"
+    "\n"
+    "Exit status: 0; 1 if a call failed, a rank died, a number was wrong or an edge is slow; 2 for a\n"
+    "bad option.\n";
 
 static void usage_error(const char *option, const char *value, const char *wanted) {
   fprintf(stderr, "ring-perf: %s is \"%s\", not %s\n", option, value, wanted);
@@ -221,7 +237,9 @@ options_t parse_options(int argc, char **argv) {
       .check = true,
   };
   int option;
+  bool fits_links = true;
   while ((option = getopt_long(argc, argv, "b:e:f:d:o:n:w:c:h", LONG_OPTIONS, NULL)) != -1) {
+    fits_links &= option == OPT_LINKS || option == OPT_RANKS || option == OPT_JSON;
     switch (option) {
       case 'b': options.min_bytes = parse_size("-b", optarg); break;
       case 'e': options.max_bytes = parse_size("-e", optarg); break;
@@ -244,13 +262,18 @@ options_t parse_options(int argc, char **argv) {
         options.predict = true;
         options.model = parse_model(optarg);
         break;
+      case OPT_LINKS: options.links = true; break;
       case OPT_VERSION: printf("ring-perf %s\n", ring_version_string()); exit(0);
-      case 'h': fputs(HELP, stdout); exit(0);
+      case 'h': fputs(HELP, stdout); fputs(HELP_LINKS, stdout); exit(0);
       default: fputs("ring-perf: try --help\n", stderr); exit(EXIT_USAGE);
     }
   }
   if (optind < argc) {
     fprintf(stderr, "ring-perf: \"%s\" is no option; try --help\n", argv[optind]);
+    exit(EXIT_USAGE);
+  }
+  if (options.links && !fits_links) {
+    fputs("ring-perf: --links has no other options than --ranks and --json\n", stderr);
     exit(EXIT_USAGE);
   }
   if (options.max_bytes < options.min_bytes) {

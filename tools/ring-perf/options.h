@@ -29,6 +29,7 @@ typedef struct options {
   bool json;
   bool predict;      /* by the model, without a ring */
   model_t model;
+  bool links;        /* test them instead of a collective */
 } options_t;
 
 /* Reads the command line. Prints what -h, --version or an error calls for and ends the process

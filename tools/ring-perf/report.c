@@ -1,21 +1,9 @@
 #include "report.h"
 
+#include "say.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
-
-/* To the line's start, and erases it. */
-#define ERASE_LINE "\r\033[K"
-
-static bool on_terminal(void) { return isatty(STDERR_FILENO); }
-
-void show_progress(size_t bytes, const char *what) {
-  if (on_terminal()) fprintf(stderr, ERASE_LINE "# %zu bytes, %s ...", bytes, what);
-}
-
-static void end_progress(void) {
-  if (on_terminal()) fputs(ERASE_LINE, stderr);
-}
 
 static const char *split_name(split_t split) { return split == SPLIT_EVEN ? "even" : "uneven"; }
 
@@ -87,17 +75,6 @@ void print_footer(const row_t *rows, size_t row_count) {
   printf("# Avg bus bandwidth    : %g\n#\n", average_busbw(rows, row_count));
 }
 
-static void print_string(const char *text) {
-  putchar('"');
-  for (; *text; text++) {
-    unsigned char byte = (unsigned char)*text;
-    if (byte == '"' || byte == '\\') printf("\\%c", byte);
-    else if (byte < ' ') printf("\\u%04x", byte);
-    else putchar(byte);
-  }
-  putchar('"');
-}
-
 static void print_json_result(const options_t *options, const char *name, const result_t *result) {
   printf(", \"%s\": ", name);
   if (!result->measured) {
@@ -122,7 +99,7 @@ void print_json(const options_t *options, const member_t *members, int size, con
   printf("  \"hosts\": [");
   for (int rank = 0; rank < size; rank++) {
     if (rank > 0) printf(", ");
-    print_string(members[rank].host);
+    print_json_string(members[rank].host);
   }
   printf("],\n  \"results\": [");
   for (size_t i = 0; i < row_count; i++) {

@@ -3,15 +3,8 @@
 #define REPORT_H
 
 #include "measure.h"
+#include "member.h"
 #include "options.h"
-
-enum { HOST_BYTES = 64 };
-
-/* Where a rank runs. */
-typedef struct member {
-  int64_t pid;
-  char host[HOST_BYTES];
-} member_t;
 
 typedef struct row {
   size_t total;      /* elements of the size */
@@ -19,9 +12,6 @@ typedef struct row {
   result_t out_of_place;
   result_t in_place;
 } row_t;
-
-/* Shows what is being measured while it is, on a terminal. */
-void show_progress(size_t bytes, const char *what);
 
 void print_header(const options_t *options, const member_t *members, int size);
 void print_row(const options_t *options, const row_t *row);

@@ -207,6 +207,7 @@ mod tests {
             secret: None,
             connect_timeout: Some(Duration::ZERO),
             timeout: None,
+            stall_warning: None,
             connections: 1,
             wide: false,
             wire: Wire::Mlx,

@@ -1,0 +1,3 @@
+module libring/ring
+
+go 1.19

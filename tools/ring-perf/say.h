@@ -1,0 +1,16 @@
+/* What is said on stderr, and strings of the JSON that goes to stdout. */
+#ifndef SAY_H
+#define SAY_H
+
+#include <ring.h>
+
+/* Says what failed, with the library's text of this thread's last failure. Returns 1, the exit status. */
+int say_failure(const char *who, ring_status_t status);
+
+/* Shows what goes on while it does, on a terminal; the next text replaces it. */
+void show_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void end_progress(void);
+
+void print_json_string(const char *text);
+
+#endif
