@@ -540,7 +540,11 @@ typedef struct ring_config {
    */
   uint32_t flags;
   /**
-   * Directory for traces; NULL: none. Not in this build.
+   * Directory for traces; NULL: none. It is made if only its last part is missing. Each rank writes one file there,
+   * ring-ID-rank-RANK.json, in Chrome's trace format: the last 10,000 calls of this group and of those split from
+   * it, with times, bytes and waits. It is written when one of them is destroyed and when one has failed, then by
+   * the first call that returns the failure, and is always whole. What can't be written at such a moment goes to
+   * the log. RING_STATUS_INVALID_CONFIG where no file can be made there when the group is created.
    */
   const char *trace_dir;
   /**
@@ -972,11 +976,11 @@ ring_status_t ring_group_create(const ring_config_t *config,
  *
  * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
  * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_STALL_WARNING_MS, RING_CONNECTIONS, RING_WIRE
- * (native or mlx), and RING_LOG (error, warn, info or debug), which sends the log to stderr unless a log
- * callback is set.
+ * (native or mlx), RING_TRACE (the directory for traces), and RING_LOG (error, warn, info or debug), which
+ * sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT or RING_TRACE is set.
+ * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT is set.
  */
 RING_NODISCARD
 ring_status_t ring_group_create_from_env(ring_group_t **out);

@@ -49,6 +49,8 @@ pub mod plan;
 #[doc(hidden)]
 pub mod sys;
 #[doc(hidden)]
+pub mod trace;
+#[doc(hidden)]
 pub mod typed;
 pub mod untyped;
 #[doc(hidden)]

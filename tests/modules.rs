@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 const LEAVES: [&str; 5] = ["dtype", "error", "log", "memory", "panics"];
 
 /// What each module may know besides the leaves.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("ffi", &["untyped"]),
     ("typed", &["untyped", "group", "bootstrap", "kernels"]),
     ("untyped", &["group", "bootstrap", "kernels"]),
-    ("group", &["bootstrap", "watcher", "engine", "plan", "kernels", "wire", "link", "sys"]),
+    ("group", &["bootstrap", "watcher", "engine", "plan", "kernels", "wire", "link", "sys", "trace"]),
     ("engine", &["plan", "kernels", "wire", "link", "sys"]),
     ("bootstrap", &["frames", "wire", "link", "sys"]),
     ("watcher", &["frames", "wire", "link", "sys"]),
     ("frames", &["wire", "link", "sys"]),
+    ("trace", &["wire", "sys"]),
     ("plan", &[]),
     ("kernels", &[]),
     ("link", &["sys"]),

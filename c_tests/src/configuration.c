@@ -64,8 +64,11 @@ static void fields(void) {
         config.flags = RING_FLAG_WIDE_ACCUMULATION);
   FIELD(invalid, "which has IPv4 addresses only", config.wire = RING_WIRE_MLX,
         config.hosts = "[\"127.0.0.1:5000\",\"[::1]:5001\"]");
+  FIELD(invalid, "trace_dir is empty", config.trace_dir = "");
+  FIELD(invalid, "trace_dir /no/such/directory: No such file", config.trace_dir = "/no/such/directory");
+  FIELD(invalid, "trace_dir /dev/null: not a directory", config.trace_dir = "/dev/null");
+  FIELD(invalid, "trace_dir /proc:", config.trace_dir = "/proc");
   FIELD(lacks, "transport", config.transport = RING_TRANSPORT_SHM);
-  FIELD(lacks, "trace_dir", config.trace_dir = "x");
 }
 
 #define MEETING(part, ...)                                                                  \

@@ -85,6 +85,14 @@ static void body(int rank, int size, const char *hosts, void *data) {
   CHECK(after.bytes_received >= parts && after.bytes_received <= parts + 2 * HEADER);
   CHECK(after.busy_ns > 0);
 
+  /* The first large all-to-all makes links, about which ranks send each other some bytes. */
+  uint64_t sent[3] = {after.bytes_sent};
+  for (int i = 1; i < 3; i++) {
+    OK(ring_all_to_all(group, part, array, COUNT / (size_t)size, RING_DTYPE_UINT8));
+    sent[i] = of(group).bytes_sent;
+  }
+  CHECK(size < 4 || sent[1] - sent[0] > sent[2] - sent[1]);
+
   /* Messages and requests. */
   OK(ring_barrier(group));
   before = of(group);

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::bootstrap::hostfile::{self, MAX_RANKS};
 use crate::bootstrap::secret::Secret;
+use crate::bootstrap::trace_dir;
 use crate::error::{Error, Result, Status};
 use crate::wire::MAX_JOB_ID;
 
@@ -76,6 +78,7 @@ pub struct Names {
     pub secret: &'static str,
     pub connections: &'static str,
     pub wire: &'static str,
+    pub trace_dir: &'static str,
 }
 
 impl Names {
@@ -89,6 +92,7 @@ impl Names {
         secret: "secret",
         connections: "connections",
         wire: "wire",
+        trace_dir: "trace_dir",
     };
 }
 
@@ -169,6 +173,8 @@ pub struct Config {
     pub wide: bool,
     /// What the ranks speak.
     pub wire: Wire,
+    /// Where this rank writes its trace; an absolute path.
+    pub trace_dir: Option<PathBuf>,
 }
 
 /// A timeout as ring.h gives it: 0 is the default, UINT32_MAX none.
@@ -208,7 +214,9 @@ impl Settings {
             self.check_mlx(&config)?;
         }
         self.check_supported()?;
-        Ok(config)
+        // Last: it may make a directory.
+        let trace_dir = self.trace_dir.as_ref().map(|path| trace_dir::prepare(path, names.trace_dir));
+        Ok(Config { trace_dir: trace_dir.transpose()?, ..config })
     }
 
     /// The entries of the hostfile, or None with a rendezvous.
@@ -320,6 +328,7 @@ impl Settings {
             connections: self.connections.max(1) as usize,
             wide: self.flags & WIDE_ACCUMULATION != 0,
             wire: if self.wire == Wire::Mlx as i32 { Wire::Mlx } else { Wire::Native },
+            trace_dir: None,
         }
     }
 
@@ -393,8 +402,7 @@ impl Settings {
 
     /// What ring.h reserves and this build lacks.
     fn check_supported(&self) -> Result<()> {
-        let lacking =
-            [(self.transport == 2, "transport RING_TRANSPORT_SHM"), (self.trace_dir.is_some(), "trace_dir")];
+        let lacking = [(self.transport == 2, "transport RING_TRANSPORT_SHM")];
         match lacking.iter().find(|(set, _)| *set) {
             Some((_, name)) => Err(Error::new(
                 Status::Unsupported,
@@ -526,8 +534,7 @@ mod tests {
     #[test]
     fn what_this_build_lacks_is_unsupported() {
         let good = || settings(0, THREE);
-        let lacking =
-            [Settings { transport: 2, ..good() }, Settings { trace_dir: Some("x".into()), ..good() }];
+        let lacking = [Settings { transport: 2, ..good() }];
         for settings in lacking {
             assert_eq!(settings.check().unwrap_err().status, Status::Unsupported, "{settings:?}");
         }

@@ -13,7 +13,7 @@ use crate::log::Level;
 pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<OsString>;
 
 /// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
-const LATER: [&str; 2] = ["RING_TRANSPORT", "RING_TRACE"];
+const LATER: [&str; 1] = ["RING_TRANSPORT"];
 
 pub(super) fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
@@ -52,6 +52,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
             secret: "RING_SECRET",
             connections: "RING_CONNECTIONS",
             wire: "RING_WIRE",
+            trace_dir: "RING_TRACE",
         },
         rank: rank.value,
         size: size.value,
@@ -64,6 +65,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         stall_warning_ms: optional("RING_STALL_WARNING_MS", u32::MAX)?.unwrap_or(0),
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
         wire: lookup("RING_WIRE").map_or(Ok(Wire::Native as i32), wire)?,
+        trace_dir: lookup("RING_TRACE"),
         ..Settings::default()
     };
     Ok((settings, level.transpose()?))
@@ -155,6 +157,7 @@ mod tests {
             ("RING_STALL_WARNING_MS", "30000"),
             ("RING_LOG", "warn"),
             ("RING_WIRE", "mlx"),
+            ("RING_TRACE", "traces"),
         ];
         let (settings, level) = read(&all).unwrap();
         assert_eq!((settings.rank, settings.size, settings.connections), (2, 4, 3));
@@ -162,6 +165,7 @@ mod tests {
         assert_eq!(settings.stall_warning_ms, 30000);
         assert_eq!((settings.hostfile, settings.job_id), (Some("a".into()), b"job".to_vec()));
         assert_eq!((level, settings.wire), (Some(Level::Warn), Wire::Mlx as i32));
+        assert_eq!(settings.trace_dir, Some("traces".into()));
         assert_eq!(read(&with("RING_WIRE", "native")).unwrap().0.wire, Wire::Native as i32);
         assert!(settings.secret.is_some_and(|secret| secret.is("0123456789abcdef")));
     }

@@ -24,6 +24,7 @@ mod rivals;
 mod strangers;
 mod switchboard;
 mod too_late;
+mod trace_dir;
 mod visitors;
 
 pub use claims::LinkName;

@@ -148,6 +148,11 @@ impl Running {
         Ok(Entered(self.clone()))
     }
 
+    /// Whether no call is inside.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.state).calls == 0
+    }
+
     /// Lets no more calls in, runs `stop`, and waits until those inside have left.
     pub fn close(&self, stop: impl FnOnce()) {
         let mut state = lock(&self.state);

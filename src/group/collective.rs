@@ -24,6 +24,7 @@ use crate::link::Link;
 use crate::memory::Region;
 use crate::plan::{Algorithm, Place};
 use crate::sys::PollEntry;
+use crate::trace::Underway;
 use crate::wire::{self, CallHeader, Kind};
 
 /// A collective that has its turn. When it fails, the group has failed before the next call gets its turn; the
@@ -122,12 +123,14 @@ impl<'g, 'a> Collective<'g, 'a> {
             true => Stage::Counts(Counts::of(&call, place)),
         };
         let header = CallHeader { refused: ticket.refused(), ..call.header(ticket.number) };
-        let watched = Watched { group, header, place, awaits: [false; 2] };
+        let underway = if part == Part::Whole { group.underway(ticket) } else { Underway::default() };
+        let watched = Watched { group, header, place, awaits: [false; 2], underway };
         let mut collective =
             Collective { group, call, header, place, timeout, machine, stage, part, watched };
         if let Err(refusal) = collective.lay() {
             home.put(collective.machine);
             ticket.refuse(refusal.status as i32);
+            group.trace_refusal(&collective.header, refusal.status);
             return Err(named(collective.call.kind, ticket.number, refusal));
         }
         if part != Part::LastRound {
@@ -203,27 +206,41 @@ impl<'g, 'a> Collective<'g, 'a> {
     }
 
     /// Runs a call of one stage to its end on the caller's thread.
-    pub fn run(mut self) -> Result<()> {
+    pub fn run(self) -> Result<()> {
+        self.run_part().0
+    }
+
+    /// The same of a part of a call; what its trace keeps is for the next one.
+    pub fn run_part(mut self) -> (Result<()>, Underway) {
         debug_assert!(matches!(self.stage, Stage::Exchange));
         let floats = self.call.op.is_some() && self.call.dtype.is_some_and(Dtype::is_floating);
         let _mode = floats.then(FloatMode::ieee);
         let Collective { group, timeout, header, place, .. } = self;
-        let mut watched = Watched { group, header, place, awaits: [false; 2] };
+        let underway = std::mem::take(&mut self.watched.underway);
+        let mut watched = Watched { group, header, place, awaits: [false; 2], underway };
         let (task, engine, links) = self.parts();
         let result = engine.run(&task, links, &group.health.stop, timeout, &mut watched);
+        self.watched.underway = watched.underway;
         self.end(result)
+    }
+
+    /// Goes on with what a trace has kept of the call's first part.
+    pub fn resume(&mut self, underway: Underway) {
+        self.watched.underway = underway;
     }
 
     /// The stage has ended well: begins the next one, if there is one.
     fn advance(&mut self) -> std::result::Result<Turn, Fault> {
         let (task, engine, _) = self.parts();
         engine.end(&task, true);
-        let Collective { group, call, place, machine, timeout, .. } = self;
+        if matches!(self.stage, Stage::Exchange | Stage::Relay(_)) {
+            return Ok(Turn::Done);
+        }
+        let Collective { group, call, place, machine, timeout, watched, .. } = self;
+        group.counters.moved(machine.engine.moved());
+        watched.underway.moved(machine.engine.moved());
         self.stage = match std::mem::replace(&mut self.stage, Stage::Exchange) {
-            stage @ (Stage::Exchange | Stage::Relay(_)) => {
-                self.stage = stage;
-                return Ok(Turn::Done);
-            }
+            stage @ (Stage::Exchange | Stage::Relay(_)) => stage,
             Stage::Meet => {
                 // Nothing to lay: the watcher makes the links.
                 let reach = group.reach.as_ref().ok_or(Fault::Stopped)?;
@@ -253,8 +270,8 @@ impl<'g, 'a> Collective<'g, 'a> {
         Ok(Turn::Moved)
     }
 
-    fn end(self, result: std::result::Result<(), Fault>) -> Result<()> {
-        let Collective { group, call, header, place, timeout, machine, part, .. } = self;
+    fn end(self, result: std::result::Result<(), Fault>) -> (Result<()>, Underway) {
+        let Collective { group, call, header, place, timeout, machine, part, watched, .. } = self;
         if group.is_mlx() && result.is_ok() {
             call.finish_for_mlx(place.size);
         }
@@ -272,8 +289,13 @@ impl<'g, 'a> Collective<'g, 'a> {
         if result.is_ok() && !goes_on {
             group.counters.succeeded(call.operations());
         }
+        let mut underway = watched.underway;
+        underway.moved(machine.engine.moved());
+        if part == Part::Whole {
+            group.trace_collective(std::mem::take(&mut underway), &header, &call, &result);
+        }
         group.collectives.home.put(machine);
-        result
+        (result, underway)
     }
 }
 
@@ -333,7 +355,7 @@ impl Operation for Collective<'_, '_> {
             let (task, engine, _) = self.parts();
             engine.end(&task, false);
         }
-        self.end(result)
+        self.end(result).0
     }
 }
 
@@ -344,6 +366,7 @@ struct Watched<'g> {
     place: Place,
     /// Whether it waits for the right and for the left neighbour, as it fell asleep.
     awaits: [bool; 2],
+    underway: Underway,
 }
 
 impl Observer for Watched<'_> {
@@ -360,6 +383,7 @@ impl Observer for Watched<'_> {
 
     fn woke(&mut self, slept: Duration) {
         self.group.counters.waited(self.awaits, slept);
+        self.underway.slept(self.awaits, slept);
     }
 
     fn call_roll(&mut self) {

@@ -12,7 +12,7 @@ use super::turns::{Ticket, Turns};
 use crate::engine::Waking;
 use crate::error::{Error, Result};
 use crate::link::Link;
-use crate::wire::Kind;
+use crate::wire::{CallHeader, Kind};
 
 /// The lanes of both edges, and what collectives keep from call to call.
 pub struct Collectives {
@@ -22,8 +22,8 @@ pub struct Collectives {
 
 impl Collectives {
     /// Links: all lanes to the right neighbour, then all to the left one.
-    pub fn new(links: Vec<Box<dyn Link>>) -> Collectives {
-        Collectives { turns: Arc::default(), home: Home::new(links) }
+    pub fn new(links: Vec<Box<dyn Link>>, is_timed: bool) -> Collectives {
+        Collectives { turns: Turns::new(is_timed), home: Home::new(links) }
     }
 
     /// The links, unless a call has them.
@@ -47,8 +47,7 @@ impl Group {
         }
         let result = self.check_health().and_then(|()| match self.size() {
             1 => {
-                alone(&call);
-                self.counters.succeeded(1);
+                self.run_alone(&call, &ticket);
                 Ok(())
             }
             _ => Collective::begin(self, call, &ticket, self.timeout())?.run(),
@@ -70,12 +69,22 @@ impl Group {
 
     /// A collective whose arguments were refused takes its number.
     pub(super) fn refuse(&self, kind: Kind, refusal: Error) -> Error {
-        named(kind, self.collectives.turns.refuse(refusal.status as i32), refusal)
+        let number = self.collectives.turns.refuse(refusal.status as i32);
+        self.trace_refusal(&CallHeader::new(kind, number), refusal.status);
+        named(kind, number, refusal)
+    }
+
+    /// A collective in a group of one.
+    pub(super) fn run_alone(&self, call: &Call<'_>, ticket: &Ticket) {
+        let underway = self.underway(ticket);
+        alone(call);
+        self.counters.succeeded(1);
+        self.trace_call(underway, &call.header(ticket.number), &Ok(()));
     }
 }
 
 /// A group of one reduces nothing, but makes bools 0 or 1. What a rank has for itself lies in its part.
-pub(super) fn alone(call: &Call<'_>) {
+fn alone(call: &Call<'_>) {
     let (from, to) = (call.send_parts.of(0), call.recv_parts.of(0));
     let from = call.send.part(from.start * call.element, from.len * call.element);
     let to = call.recv.part(to.start * call.element, to.len * call.element);

@@ -8,12 +8,14 @@ use super::calls::Message;
 use super::machine::Machine;
 use super::messages::{Half, Watched, Way, What};
 use super::operation::Operation;
+use super::turns::Ticket;
 use crate::engine::{Engine, Fault, Observer, Route, Standstill, Task, Turn};
 use crate::error::Result;
 use crate::link::{Arrival, ComingLink, Link};
 use crate::memory::Region;
 use crate::plan::{Buffer, Flow, Plan, Span};
 use crate::sys::PollEntry;
+use crate::trace::Underway;
 use crate::wire;
 
 /// A message that has its turn.
@@ -26,6 +28,7 @@ pub struct Delivery<'g, 'a> {
     machine: Box<Machine>,
     /// Whether it waits for the right and for the left neighbour, as its thread fell asleep.
     awaits: [bool; 2],
+    underway: Underway,
 }
 
 impl<'g, 'a> Delivery<'g, 'a> {
@@ -33,10 +36,11 @@ impl<'g, 'a> Delivery<'g, 'a> {
     pub fn begin(
         group: &'g Group,
         half: Half<'g, 'a>,
-        number: u64,
+        ticket: &Ticket,
         is_request: bool,
     ) -> Result<Delivery<'g, 'a>> {
-        let told = half.told(number, is_request);
+        let told = half.told(ticket.number, is_request);
+        let underway = group.underway(ticket);
         let Half { message, way, timeout, .. } = half;
         let mut machine = way.home.take().ok_or_else(|| group.gone())?;
         let arrival = match link_of(group, way, &mut machine, &told, timeout) {
@@ -53,7 +57,7 @@ impl<'g, 'a> Delivery<'g, 'a> {
         if let Some(arrival) = &arrival {
             group.health.expect(told, arrival);
         }
-        Ok(Delivery { group, message, way, timeout, told, machine, awaits: [false; 2] })
+        Ok(Delivery { group, message, way, timeout, told, machine, awaits: [false; 2], underway })
     }
 
     /// Runs it to its end on the caller's thread.
@@ -61,12 +65,15 @@ impl<'g, 'a> Delivery<'g, 'a> {
         let messages = [self.told];
         let (task, engine, links) = parts(&mut self.machine, &self.message, &self.told);
         let stop = &self.group.health.stop;
-        let result = engine.run(&task, links, stop, self.timeout, &mut Watched::new(self.group, &messages));
+        let mut watched = Watched::new(self.group, &messages);
+        watched.underway[0] = std::mem::take(&mut self.underway);
+        let result = engine.run(&task, links, stop, self.timeout, &mut watched);
+        [self.underway, _] = watched.underway;
         self.end(result)
     }
 
     fn end(self, result: std::result::Result<(), Fault>) -> Result<()> {
-        let Delivery { group, way, timeout, told, mut machine, .. } = self;
+        let Delivery { group, way, timeout, told, mut machine, mut underway, .. } = self;
         let result = result.map_err(|fault| {
             let missed = group.missed(fault, &[told], timeout);
             match missed.what {
@@ -79,6 +86,8 @@ impl<'g, 'a> Delivery<'g, 'a> {
         group.health.end(&told);
         group.counters.moved(machine.engine.moved());
         group.counters.succeeded(u64::from(result.is_ok()));
+        underway.moved(machine.engine.moved());
+        group.trace_message(underway, &told, &result);
         way.home.put(machine);
         result
     }
@@ -105,6 +114,7 @@ impl Operation for Delivery<'_, '_> {
 
     fn woke(&mut self, slept: Duration) {
         self.group.counters.waited(self.awaits, slept);
+        self.underway.slept(self.awaits, slept);
     }
 
     fn warn(&mut self, standstill: &Standstill) -> Option<Duration> {

@@ -322,15 +322,16 @@ fn operation<'a>(
         }
         Work::Message { message, sends, is_request } => {
             let half = group.half(message, sends, timeout)?;
-            Box::new(Delivery::begin(group, half, ticket.number, is_request)?)
+            Box::new(Delivery::begin(group, half, ticket, is_request)?)
         }
     })
 }
 
 /// A call is over: whoever waits for it is told, and the next one has its turn.
 fn release(group: &Group, ticket: Ticket, reply: Reply, entered: Option<Entered>, result: Result<()>) {
+    // Before the host program hears of a failure, and may exit.
+    group.leave();
     reply.done(result);
     drop(ticket);
-    group.leave();
     drop(entered);
 }

@@ -47,6 +47,7 @@ impl Group {
             if let Some(group) = group.upgrade() {
                 group.reach.iter().for_each(Reach::close);
                 group.close_idle_links();
+                group.trace_failure_meanwhile();
             }
         };
         let started = watcher.watch(&self.health, Box::new(on_failure));

@@ -17,11 +17,11 @@ use crate::engine::{Fault, Observer, Standstill, Task, Traffic, Waking};
 use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, Link};
 use crate::memory::Region;
+use crate::trace::Underway;
 use crate::watcher::Side;
 use crate::wire::{self, CallHeader, Kind, LinkKind};
 
 /// One direction to or from another rank.
-#[derive(Default)]
 pub struct Way {
     /// The link was made with the ring; others are made at first use.
     is_near: bool,
@@ -34,19 +34,22 @@ pub struct Way {
 pub struct Messages {
     out: Vec<OnceLock<Box<Way>>>,
     into: Vec<OnceLock<Box<Way>>>,
+    /// See [`Turns::new`].
+    is_timed: bool,
 }
 
 impl Messages {
-    pub fn new(size: usize) -> Messages {
+    pub fn new(size: usize, is_timed: bool) -> Messages {
         let ways = || (0..size).map(|_| OnceLock::new()).collect();
-        Messages { out: ways(), into: ways() }
+        Messages { out: ways(), into: ways(), is_timed }
     }
 
     /// Links to and from a neighbour.
     pub fn add(&mut self, rank: usize, out: Option<Box<dyn Link>>, into: Option<Box<dyn Link>>) {
+        let is_timed = self.is_timed;
         for (ways, link) in [(&mut self.out, out), (&mut self.into, into)] {
             if let (Some(way), Some(link)) = (ways.get_mut(rank), link) {
-                *way = OnceLock::from(Box::new(Way::near(link)));
+                *way = OnceLock::from(Box::new(Way::near(link, is_timed)));
             }
         }
     }
@@ -68,20 +71,26 @@ pub struct Watched<'g, 'm> {
     pub messages: &'m [wire::Message],
     /// Whether they wait for the right and for the left neighbour, as they fell asleep.
     pub awaits: [bool; 2],
+    /// Of which message a trace tells these waits: of the first one that waits for the side.
+    blamed: [[bool; 2]; 2],
+    /// By message.
+    pub underway: [Underway; 2],
 }
 
 impl<'g, 'm> Watched<'g, 'm> {
     pub fn new(group: &'g Group, messages: &'m [wire::Message]) -> Watched<'g, 'm> {
-        Watched { group, messages, awaits: [false; 2] }
+        let (blamed, underway) = ([[false; 2]; 2], <[Underway; 2]>::default());
+        Watched { group, messages, awaits: [false; 2], blamed, underway }
     }
 }
 
 impl Observer for Watched<'_, '_> {
     fn sleeps(&mut self, traffic: &[Traffic]) {
-        self.awaits = [false; 2];
-        for (message, link) in self.messages.iter().zip(traffic) {
+        (self.awaits, self.blamed) = ([false; 2], [[false; 2]; 2]);
+        for ((message, link), blamed) in self.messages.iter().zip(traffic).zip(&mut self.blamed) {
             if link.awaits || link.sends {
                 let sides = self.group.sides_of(message);
+                *blamed = [sides[0] && !self.awaits[0], sides[1] && !self.awaits[1]];
                 self.awaits = [self.awaits[0] || sides[0], self.awaits[1] || sides[1]];
             }
         }
@@ -89,6 +98,9 @@ impl Observer for Watched<'_, '_> {
 
     fn woke(&mut self, slept: Duration) {
         self.group.counters.waited(self.awaits, slept);
+        for (underway, sides) in self.underway.iter_mut().zip(self.blamed) {
+            underway.slept(sides, slept);
+        }
     }
 
     fn call_roll(&mut self) {
@@ -109,8 +121,12 @@ impl Observer for Watched<'_, '_> {
 }
 
 impl Way {
-    fn near(link: Box<dyn Link>) -> Way {
-        Way { is_near: true, home: Home::new(vec![link]), ..Way::default() }
+    fn near(link: Box<dyn Link>, is_timed: bool) -> Way {
+        Way { is_near: true, turns: Turns::new(is_timed), home: Home::new(vec![link]) }
+    }
+
+    fn far(is_timed: bool) -> Way {
+        Way { is_near: false, turns: Turns::new(is_timed), home: Home::default() }
     }
 
     /// Whether the next message can move on it now, or at once when the peer comes.
@@ -176,7 +192,7 @@ impl Group {
             (Some(send), Some(recv)) => self.exchange(send, recv),
             (Some(half), None) | (None, Some(half)) => {
                 let ticket = half.way.turns.take();
-                Delivery::begin(self, half, ticket.number, false)?.run()
+                Delivery::begin(self, half, &ticket, false)?.run()
             }
             (None, None) => Ok(()),
         };
@@ -203,8 +219,10 @@ impl Group {
     pub fn copy_to_self(&self, from: Region<'_>, to: Region<'_>) -> Result<()> {
         let _entered = self.enter()?;
         let _busy = self.counters.busy();
+        let underway = self.underway_now();
         to.copy_from(from);
         self.counters.succeeded(2);
+        self.trace_own(underway);
         Ok(())
     }
 
@@ -225,7 +243,7 @@ impl Group {
             let text = format!("rank {peer} is no other rank of the group");
             Error::new(Status::InvalidArgument, text)
         })?;
-        Ok(way.get_or_init(Box::default))
+        Ok(way.get_or_init(|| Box::new(Way::far(self.messages.is_timed))))
     }
 
     /// The neighbours, right and left, that a message goes to or comes from. In a ring of two they are one rank, and
@@ -340,7 +358,7 @@ impl Group {
             false => {
                 machine.links.append(&mut lent.links);
                 let messages = [send.told(out.number, false), recv.told(into.number, false)];
-                let result = self.drive_both(&mut machine, send, recv, &messages);
+                let result = self.drive_both(&mut machine, send, recv, &messages, [out, into]);
                 lent.links.extend(machine.links.drain(1..));
                 result
             }
@@ -356,6 +374,7 @@ impl Group {
         send: &Half<'_, '_>,
         recv: &Half<'_, '_>,
         messages: &[wire::Message; 2],
+        tickets: [&Ticket; 2],
     ) -> Result<()> {
         let Machine { links, engine, plan, .. } = machine;
         plan.clear();
@@ -372,11 +391,18 @@ impl Group {
         };
         messages.iter().for_each(|message| self.health.begin(*message));
         let mut observer = Watched::new(self, messages);
+        observer.underway = tickets.map(|ticket| self.underway(ticket));
         let result = engine.run(&task, links, &self.health.stop, send.timeout, &mut observer);
         let result = result.map_err(|fault| self.missed(fault, messages, send.timeout).error);
         messages.iter().for_each(|message| self.health.end(message));
         self.counters.moved(engine.moved());
         self.counters.succeeded(2 * u64::from(result.is_ok()));
+        let (sent, received) = engine.moved();
+        let moved = [(sent, 0), (0, received)];
+        for ((mut underway, moved), message) in observer.underway.into_iter().zip(moved).zip(messages) {
+            underway.moved(moved);
+            self.trace_message(underway, message, &result);
+        }
         result
     }
 }

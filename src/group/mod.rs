@@ -19,6 +19,7 @@ mod requests;
 mod split;
 mod stall;
 mod stats;
+mod traced;
 mod turns;
 
 pub use crate::plan::{Parts, Stretch};
@@ -38,6 +39,7 @@ use crate::error::{Error, Result, Status};
 use crate::link::{Link, TcpLink, linger};
 use crate::log;
 use crate::sys::fork;
+use crate::trace::Trace;
 use crate::watcher::{Health, Peers, Side, Signals, Watcher};
 
 use calls::{Entered, Running};
@@ -71,6 +73,7 @@ pub struct Group {
     stall_warning: Option<Duration>,
     /// Of all groups of the family; None in a group of one, and on stock MLX's wire, which has nothing to watch.
     watcher: Option<Arc<Watcher>>,
+    trace: Option<Trace>,
 }
 
 const NO_TIMEOUT: u64 = u64::MAX;
@@ -84,34 +87,38 @@ impl Group {
         let Config { timeout, connect_timeout, stall_warning, wide, wire, .. } = *config;
         let settings = Settings { timeout, connect_timeout, stall_warning, wide, wire };
         let counters = Arc::default();
+        let trace = |id| config.trace_dir.as_ref().map(|path| Trace::new(path, config.rank, size, id));
+        let is_timed = config.trace_dir.is_some();
         if size == 1 {
-            return Ok(Arc::new(Group::new(peers, Links::new(1), signals, settings, None, counters)?));
+            let links = Links::new(1, is_timed);
+            return Ok(Arc::new(Group::new(peers, links, signals, settings, None, counters, trace(None))?));
         }
         if wire == Wire::Mlx {
             let bootstrap::mlx::Lanes { right, left, right_address } = bootstrap::mlx::form(config)?;
             let mut peers = Peers { addresses: vec![None; size], ..peers };
             peers.addresses[(config.rank + 1) % size] = right_address;
-            let mut links = Links::new(size);
+            let mut links = Links::new(size, is_timed);
             for (side, lanes) in [(Side::Right, right), (Side::Left, left)] {
                 let rank = peers.rank_at(side);
                 let lane = |link| mlx_lane(link, rank, peers.neighbour(rank));
                 links.lanes.extend(lanes.into_iter().map(lane));
             }
             log::line!(Info, "rank {} of {size}: connected in an MLX ring", config.rank);
-            return Ok(Arc::new(Group::new(peers, links, signals, settings, None, counters)?));
+            return Ok(Arc::new(Group::new(peers, links, signals, settings, None, counters, trace(None))?));
         }
         let mut ring = bootstrap::form(config)?;
         let left_of = |rank: usize| &ring.members[(rank + size - 1) % size];
         let addresses: Vec<_> = (0..size).map(|rank| left_of(rank).right_address).collect();
         let peers = Peers { addresses: addresses.clone(), ..peers };
         let reach = ring.door.reach(ring.group, addresses, signals.bell());
-        let mut links = Links::new(size);
+        let mut links = Links::new(size, is_timed);
         links.add_right(ring.right);
         links.add_left(ring.left);
         log::line!(Info, "rank {} of {size}: the ring has formed", config.rank);
         let watcher = Watcher::new(signals.bell(), Box::new(Doorkeeper::new(ring.door, counters.clone())));
         let family = Some((reach, watcher));
-        let group = Arc::new(Group::new(peers, links, signals, settings, family, counters)?);
+        let trace = trace(Some(ring.group));
+        let group = Arc::new(Group::new(peers, links, signals, settings, family, counters, trace)?);
         group.start_watching()?;
         Ok(group)
     }
@@ -123,6 +130,7 @@ impl Group {
         settings: Settings,
         family: Option<(Reach, Arc<Watcher>)>,
         counters: Arc<Counters>,
+        trace: Option<Trace>,
     ) -> Result<Group> {
         let health = Health::new(peers, links.controls, signals);
         let health = health.map_err(|error| Error::system("watching a connection", &error))?;
@@ -132,7 +140,7 @@ impl Group {
             timeout_ms: AtomicU64::new(NO_TIMEOUT),
             running: Arc::default(),
             health: Arc::new(health),
-            collectives: Collectives::new(links.lanes),
+            collectives: Collectives::new(links.lanes, trace.is_some()),
             messages: links.messages,
             requests: Requests::default(),
             counters,
@@ -142,6 +150,7 @@ impl Group {
             connect_timeout: settings.connect_timeout,
             stall_warning: settings.stall_warning,
             watcher,
+            trace,
         };
         group.set_timeout(settings.timeout);
         Ok(group)
@@ -201,7 +210,7 @@ impl Group {
     pub fn abort(&self) {
         self.health.abort();
         // On stock MLX's wire there is no watcher to close the links.
-        self.leave();
+        self.close_idle_links();
     }
 
     /// Fails the group after a fault of the library's own.
@@ -221,7 +230,7 @@ impl Group {
     /// Lets a call in; what follows it is [`Group::leave`].
     fn enter(&self) -> Result<Entered> {
         let entered = self.running.enter()?;
-        self.check_health().map(|()| entered)
+        self.check_health().inspect_err(|error| self.trace_failure(error)).map(|()| entered)
     }
 
     fn check_health(&self) -> Result<()> {
@@ -229,10 +238,11 @@ impl Group {
     }
 
     /// A call has ended. Where the group has failed meanwhile, each call closes the links that no
-    /// other holds, and the watcher those that no call uses.
+    /// other holds, and the watcher those that no call uses; and the first one writes the trace.
     fn leave(&self) {
-        if self.health.failure().is_some() {
+        if let Some(error) = self.health.failure() {
             self.close_idle_links();
+            self.trace_failure(error);
         }
     }
 
@@ -262,6 +272,9 @@ impl Group {
         links.extend(self.messages.take_links());
         links.extend(self.health.take_controls().into_iter().map(|link| Box::new(link) as Box<dyn Link>));
         linger(links, if self.health.settled().is_none() { LINGER } else { Duration::ZERO });
+        if let Some(trace) = &self.trace {
+            trace.close(self.failure());
+        }
     }
 }
 
@@ -293,8 +306,10 @@ struct Links {
 }
 
 impl Links {
-    fn new(size: usize) -> Links {
-        Links { size, lanes: Vec::new(), controls: Vec::new(), messages: Messages::new(size) }
+    /// See [`Turns::new`] for `is_timed`.
+    fn new(size: usize, is_timed: bool) -> Links {
+        let messages = Messages::new(size, is_timed);
+        Links { size, lanes: Vec::new(), controls: Vec::new(), messages }
     }
 
     /// In a ring of two both sides lead to one rank: each sends on the edge to its right.

@@ -19,6 +19,7 @@ use crate::error::{Error, Result, Status};
 use crate::link::{Arrival, TcpLink};
 use crate::memory::Region;
 use crate::sys::{self, Interest, PollEntry};
+use crate::trace::Underway;
 use crate::watcher::{Peers, Signals};
 use crate::wire::{CallHeader, EVERYBODY, Kind, LinkKind, Message, child_id};
 
@@ -88,21 +89,32 @@ impl Group {
         let (color, key) = request.map_err(|refusal| self.refuse(Kind::Split, refusal))?;
         let _busy = self.counters.busy();
         let ticket = self.collectives.turns.take();
-        let result = self.check_health().and_then(|()| match self.size() {
-            1 => {
-                self.counters.succeeded(1);
-                (color >= 0).then(|| self.make_alone()).transpose()
-            }
-            _ => self.split_in_turn(color, key, &ticket),
+        let result = self.check_health().and_then(|()| {
+            let mut underway = self.underway(&ticket);
+            let result = match self.size() {
+                1 => {
+                    self.counters.succeeded(1);
+                    (color >= 0).then(|| self.make_alone(color, ticket.number)).transpose()
+                }
+                _ => self.split_in_turn(color, key, &ticket, &mut underway),
+            };
+            self.trace_call(underway, &CallHeader::new(Kind::Split, ticket.number), &result);
+            result
         });
         drop(ticket);
         self.leave();
         result
     }
 
-    fn split_in_turn(&self, color: i32, key: i32, ticket: &Ticket) -> Result<Option<Arc<Group>>> {
+    fn split_in_turn(
+        &self,
+        color: i32,
+        key: i32,
+        ticket: &Ticket,
+        underway: &mut Underway,
+    ) -> Result<Option<Arc<Group>>> {
         let claim = Word { numbers: [color, key], text: String::new() };
-        let claims = self.round(&claim, ticket, Part::FirstRound, self.timeout())?;
+        let claims = self.round(&claim, ticket, Part::FirstRound, self.timeout(), underway)?;
         let members = members(&claims, color);
         let split = Message {
             peer: EVERYBODY,
@@ -126,7 +138,7 @@ impl Group {
         // Links that didn't come were waited for already, perhaps for the same frozen rank.
         let waited = if made.is_err() { began.elapsed() } else { Duration::ZERO };
         let left = timeout.map(|timeout| timeout.saturating_sub(waited).max(timeout / LEAST_PART));
-        let outcomes = self.round(&outcome(&made), ticket, Part::LastRound, left)?;
+        let outcomes = self.round(&outcome(&made), ticket, Part::LastRound, left, underway)?;
         // Who only heard that it won't be says no reason.
         let failed = |outcome: &Word| outcome.numbers[0] != 0;
         let reason = outcomes.iter().position(|outcome| failed(outcome) && !outcome.text.is_empty());
@@ -139,12 +151,23 @@ impl Group {
     }
 
     /// One round: this rank's word to all, and all ranks' words.
-    fn round(&self, own: &Word, ticket: &Ticket, part: Part, timeout: Option<Duration>) -> Result<Vec<Word>> {
+    fn round(
+        &self,
+        own: &Word,
+        ticket: &Ticket,
+        part: Part,
+        timeout: Option<Duration>,
+        underway: &mut Underway,
+    ) -> Result<Vec<Word>> {
         let mut send = own.encode();
         let mut recv = vec![0; WORD * self.size()];
         let (send, into) = (Region::from_slice(&mut send), Region::from_slice(&mut recv));
         let call = Call { send, recv: into, ..Call::new(Kind::Split, WORD) };
-        Collective::begin_part(self, call, ticket, timeout, part)?.run()?;
+        let mut collective = Collective::begin_part(self, call, ticket, timeout, part)?;
+        collective.resume(std::mem::take(underway));
+        let (result, so_far) = collective.run_part();
+        *underway = so_far;
+        result?;
         Ok(recv.chunks_exact(WORD).map(Word::decode).collect())
     }
 
@@ -178,16 +201,18 @@ impl Group {
     }
 
     /// A group of this rank alone.
-    fn make_alone(&self) -> Result<Arc<Group>> {
+    fn make_alone(&self, color: i32, number: u64) -> Result<Arc<Group>> {
         let signals = Signals::new().map_err(|error| Error::system("making a pipe", &error))?;
         let peers = Peers { rank: 0, size: 1, addresses: Vec::new() };
-        Group::new(peers, Links::new(1), signals, self.settings(), None, Arc::default()).map(Arc::new)
+        let trace = self.trace_of_split(number, color, &peers);
+        let links = Links::new(1, trace.is_some());
+        Group::new(peers, links, signals, self.settings(), None, Arc::default(), trace).map(Arc::new)
     }
 
     /// The group of these ranks, once its links at this rank stand.
     fn make(&self, color: i32, members: &[usize], split: &Message) -> Result<Arc<Group>> {
         let (Some(reach), Some(watcher), true) = (&self.reach, &self.watcher, members.len() > 1) else {
-            return self.make_alone();
+            return self.make_alone(color, split.header.sequence);
         };
         let rank = members.iter().position(|member| *member == self.rank()).unwrap_or(0);
         let id = child_id(&reach.group(), split.header.sequence, color);
@@ -198,7 +223,8 @@ impl Group {
         let addresses = members.iter().map(|member| self.health.peers().addresses[*member]).collect();
         let peers = Peers { rank, size: members.len(), addresses };
         let family = Some((reach, watcher.clone()));
-        Group::new(peers, links, signals, self.settings(), family, Arc::default()).map(Arc::new)
+        let trace = self.trace_of_split(split.header.sequence, color, &peers);
+        Group::new(peers, links, signals, self.settings(), family, Arc::default(), trace).map(Arc::new)
     }
 
     /// The links of the new ring at this rank: it dials its right neighbour, and is dialled by the left one.
@@ -239,7 +265,7 @@ impl Group {
                 NotCome::Over => self.gone(),
             },
         )?;
-        let mut links = Links::new(size);
+        let mut links = Links::new(size, self.trace.is_some());
         links.add_right(neighbour(right, true, &mut coming)?);
         links.add_left(neighbour(left, false, &mut coming)?);
         Ok(links)

@@ -1,6 +1,7 @@
 //! Who is next: calls are served first come, first served, and numbered as they come.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::sys::Wake;
 use crate::wire::Refused;
@@ -10,6 +11,8 @@ use crate::wire::Refused;
 pub struct Turns {
     state: Mutex<State>,
     changed: Condvar,
+    /// Whether tickets tell when their calls came.
+    is_timed: bool,
 }
 
 #[derive(Default)]
@@ -49,11 +52,18 @@ pub struct Ticket {
     place: u64,
     /// The call's number, from 1.
     pub number: u64,
+    /// When the call came, where that is asked for.
+    pub came: Option<Instant>,
     /// The last call that was refused before it; of one whose turn has not come, as it came.
     refused: Refused,
 }
 
 impl Turns {
+    /// A queue whose tickets tell when their calls came, or read no clock.
+    pub fn new(is_timed: bool) -> Arc<Turns> {
+        Arc::new(Turns { is_timed, ..Turns::default() })
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,7 +101,8 @@ impl Turns {
             state.numbered += 1;
             state.numbered
         });
-        Ticket { turns: self.clone(), place: state.issued, number, refused: state.refused }
+        let came = self.is_timed.then(Instant::now);
+        Ticket { turns: self.clone(), place: state.issued, number, came, refused: state.refused }
     }
 
     fn wait(&self, mut state: MutexGuard<'_, State>, mut ticket: Ticket) -> Ticket {

@@ -8,7 +8,7 @@
 //! - [`fork`]: closing descriptors in a forked child, and knowing that one is a child
 //! - [`spawn`]: a thread with every signal blocked
 //! - [`ticks()`]: a counter to measure short times by
-//! - [`interface_index`], [`interface_name`], [`boot_id`], [`random`], [`yield_core`]
+//! - [`interface_index`], [`interface_name`], [`host_name`], [`boot_id`], [`random`], [`yield_core`]
 #![allow(unsafe_code)]
 
 pub mod fork;
@@ -55,6 +55,18 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
         0 => Err(io::Error::last_os_error()),
         index => Ok(index),
     }
+}
+
+/// What this host calls itself; empty where it doesn't say.
+pub fn host_name() -> String {
+    // POSIX allows 255 bytes.
+    let mut name = [0_u8; 256];
+    // SAFETY: the last byte, which stays zero, is not offered.
+    if unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0 {
+        return String::new();
+    }
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
 /// Which run of this machine it is; zeroes where the system doesn't say.

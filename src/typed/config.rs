@@ -113,6 +113,12 @@ impl Config {
         self
     }
 
+    /// Each rank writes a trace of its last calls to a file in this directory: see trace_dir in ring.h.
+    pub fn trace_dir(mut self, path: impl AsRef<Path>) -> Config {
+        self.settings.trace_dir = Some(path.as_ref().as_os_str().to_owned());
+        self
+    }
+
     /// Sends the log where it was to go, if it was, and checks everything.
     pub(super) fn check(&self) -> Result<Checked> {
         let checked = self.settings.check()?;
@@ -163,6 +169,7 @@ mod tests {
             Config::rendezvous(0, 0, "a:1"),
             Config::hosts(0, r#"["a:1", "b:2"]"#).secret(b"short"),
             Config::hosts(0, r#"["a:1", "b:2"]"#).connections(65),
+            Config::hosts(0, r#"["a:1", "b:2"]"#).trace_dir("/dev/null"),
         ] {
             assert_eq!(wrong.check().unwrap_err().status, Status::InvalidConfig);
         }

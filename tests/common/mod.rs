@@ -44,6 +44,7 @@ pub fn configurations(size: usize, addresses: usize, connections: usize) -> Vec<
         timeout: Some(Duration::from_secs(20)),
         wide: false,
         wire: Wire::Native,
+        trace_dir: None,
         connections,
     };
     (0..size).map(config).collect()

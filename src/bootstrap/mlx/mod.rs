@@ -211,6 +211,7 @@ mod tests {
             connections: 1,
             wide: false,
             wire: Wire::Mlx,
+            trace_dir: None,
         };
         let error = form(&config).err().expect("no ring");
         assert_eq!((error.status, error.rank), (Status::ConnectFailed, Some(0)));

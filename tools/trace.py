@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""The traces of a ring's ranks, together: one file that Perfetto opens, or a picture.
+
+  trace.py join traces/ring-0badcafe-*.json > ring.json
+  trace.py draw traces/ring-0badcafe-*.json > ring.svg
+
+README's picture is of `build/c_tests/trace steps 4 traces`.
+"""
+import argparse
+import json
+import math
+import sys
+from xml.sax.saxutils import escape
+
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 980, 112, 16, 66, 40
+ROW, GAP = 22, 12
+# Greys and hues of middle lightness, which stand out from white and from black: the page behind may be either.
+TEXT, GRID = "#7a7f87", "#7a7f8740"
+HUES = ("#2f81f7", "#2da05a", "#b065d8", "#3aa6a6", "#8d9440", "#6a7bd6", "#a06a4a")
+WAIT = "#e0702a"
+FAILED = "#e5484d"
+# An average width of the letters, to know which names fit.
+LETTER = 6.2
+
+
+def read(paths):
+    files = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            files.append(json.load(file))
+    rings = sorted({file["otherData"]["ring"] for file in files})
+    if len(rings) > 1:
+        print(f"trace.py: files of several rings: {', '.join(rings)}", file=sys.stderr)
+    return sorted(files, key=lambda file: file["otherData"]["rank"])
+
+
+def join(files):
+    events = [event for file in files for event in file["traceEvents"]]
+    about = {f"rank {file['otherData']['rank']}": file["otherData"] for file in files}
+    lines = ",\n".join(json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in events)
+    head = json.dumps({"displayTimeUnit": "ms", "otherData": about}, ensure_ascii=False)[:-1]
+    return f'{head},"traceEvents":[\n{lines}\n]}}\n'
+
+
+def nice_step(most, steps):
+    """1, 2 or 5 times a power of ten, for about that many steps."""
+    power = 10 ** math.floor(math.log10(most / steps))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power * steps >= most)
+
+
+def within(event, start, end):
+    """The part of an event that is to be seen, from the start; None where that is nothing."""
+    first, last = event["ts"] - start, event["ts"] - start + event.get("dur", 0)
+    return None if last < 0 or first > end - start else (max(first, 0), min(last, end - start))
+
+
+def label(x, width, y, text, colour="#ffffff"):
+    if width < len(text) * LETTER + 4:
+        return ""
+    return f'<text x="{x + width / 2:.1f}" y="{y:.1f}" text-anchor="middle" fill="{colour}">{escape(text)}</text>'
+
+
+def draw(files, first_ms, last_ms, title):
+    shown = [event for file in files for event in file["traceEvents"] if event["ph"] != "M"]
+    begin = min(event["ts"] for event in shown)
+    finish = max(event["ts"] + event.get("dur", 0) for event in shown)
+    start = begin + (first_ms or 0) * 1000
+    end = min(finish, begin + last_ms * 1000) if last_ms else finish
+    scale = (WIDTH - LEFT - RIGHT) / (end - start)
+    kinds = []
+    body, y = [], TOP
+    for file in files:
+        names = {event["tid"]: event["args"]["name"] for event in file["traceEvents"] if event["name"] == "thread_name"}
+        events = [event for event in file["traceEvents"] if event["ph"] != "M" and within(event, start, end)]
+        used = {event["tid"] for event in events}
+        about = file["otherData"]
+        body.append(f'<text x="{LEFT - 8}" y="{y + 9}" text-anchor="end" font-weight="600">rank {about["rank"]}</text>')
+        y += 15
+        for tid in sorted(used):
+            body.append(f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end" font-size="11">{escape(names[tid])}</text>')
+            body.append(f'<rect x="{LEFT}" y="{y}" width="{WIDTH - LEFT - RIGHT}" height="{ROW}" fill="{GRID}" opacity="0.3"/>')
+            for event in sorted((event for event in events if event["tid"] == tid), key=lambda event: event["ts"]):
+                first, last = within(event, start, end)
+                x, width = LEFT + first * scale, max((last - first) * scale, 1)
+                if event["ph"] == "i":
+                    body.append(f'<path d="M{x:.1f} {y} v{ROW}" stroke="{FAILED}" stroke-width="2">'
+                                f'<title>{escape(event["name"])}</title></path>')
+                    continue
+                if event["cat"] == "wait":
+                    body.append(f'<rect x="{x:.1f}" y="{y + ROW / 2}" width="{width:.1f}" height="{ROW / 2}" fill="{WAIT}"/>')
+                    body.append(label(x, width, y + ROW - 2, event["name"]))
+                    continue
+                if event["name"] not in kinds:
+                    kinds.append(event["name"])
+                hue = HUES[kinds.index(event["name"]) % len(HUES)]
+                told = ", ".join(f"{key} {value}" for key, value in event["args"].items())
+                body.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" fill="{hue}">'
+                            f'<title>{escape(event["name"])}: {event["dur"]:g} us, {escape(told)}</title></rect>')
+                body.append(label(x, width, y + 9, f'{event["name"]} {event["args"]["number"]}'))
+            y += ROW + 3
+        y += GAP
+    bottom = y
+    step = nice_step((end - start) / 1000, 10)
+    grid = []
+    for number in range(int((end - start) / 1000 / step) + 1):
+        x = LEFT + number * step * 1000 * scale
+        grid.append(f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{bottom}" stroke="{GRID}"/>')
+        grid.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle" font-size="11">{number * step:g} ms</text>')
+    legend, x = [], LEFT
+    for name, hue in [*((kind, HUES[i % len(HUES)]) for i, kind in enumerate(kinds)), ("asleep, waiting for a neighbour", WAIT)]:
+        legend.append(f'<rect x="{x:.0f}" y="36" width="12" height="12" fill="{hue}"/>')
+        legend.append(f'<text x="{x + 17:.0f}" y="46">{escape(name)}</text>')
+        x += 17 + len(name) * LETTER + 22
+    height = bottom + BOTTOM
+    head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+            f'role="img" font-family="system-ui, sans-serif" font-size="10" fill="{TEXT}">')
+    title_line = f'<text x="{LEFT}" y="22" font-size="15" font-weight="600">{escape(title)}</text>'
+    lines = [head, f"<title>{escape(title)}</title>", title_line, '<g font-size="12">', *legend, "</g>", *grid, *body]
+    return "\n".join(line for line in lines if line) + "\n</svg>\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("join", "draw"))
+    parser.add_argument("files", nargs="+", help="one a rank")
+    parser.add_argument("--from", dest="first", type=float, help="milliseconds from the first call; draw")
+    parser.add_argument("--to", dest="last", type=float, help="likewise")
+    parser.add_argument("--title", default="Calls of each rank")
+    options = parser.parse_args()
+    files = read(options.files)
+    sys.stdout.write(join(files) if options.what == "join" else draw(files, options.first, options.last, options.title))
+
+
+if __name__ == "__main__":
+    main()
