@@ -717,7 +717,7 @@ struct config {
   ring::wire wire = ring::wire::native;          /**< What goes over the connections. */
   ring::transport transport = ring::transport::automatic; /**< How ranks reach each other. */
   std::uint32_t flags = 0;                       /**< 0 or ring::wide_accumulation. */
-  std::optional<std::string> trace_dir;          /**< Directory for traces. */
+  std::optional<std::string> trace_dir;          /**< Directory for traces, one file a rank. */
   std::chrono::milliseconds stall_warning{0};    /**< A call without progress for so long is logged; 0: none is. */
 
   /** The same in C. It points into this one, and is good as long as this one stays as it is. */

@@ -47,7 +47,7 @@ type Config struct {
 	// WideAccumulation keeps sums and means of Float16 and BFloat16 in float32 and rounds them once. Alike on all ranks.
 	WideAccumulation bool
 
-	// TraceDir is the directory for traces, where the build has them.
+	// TraceDir is the directory for traces, of which each rank writes one file; empty: none is written.
 	TraceDir string
 	// StallWarning is after what time without progress a call puts a line in the log that names who it waits for; 0:
 	// none does. See SetLog.

@@ -110,19 +110,16 @@ static void work(int rank, int size, const char *hosts) {
   free(all);
 }
 
-static void many(int rank, const char *hosts) {
+static void many(int rank, int size, const char *hosts) {
+  (void)size;
   ring_group_t *group = traced(rank, hosts);
   for (int i = 0; i < MANY; i++) OK(ring_barrier(group));
   ring_group_destroy(group);
 }
 
-/* Rank 1 dies in, or between, calls. The others exit as programs do that meet an error: without destroy. */
-static void dies(int rank, const char *hosts, const char *scenario) {
-  static char array[1 << 22];
+/* Rank 1 dies. */
+static ring_group_t *ring_with_a_death(int rank, const char *hosts) {
   ring_group_t *group = traced(rank, hosts), *pair;
-  ring_request_t *request;
-  ring_failure_t failure = {.struct_size = sizeof failure};
-  int is_idle = !strcmp(scenario, "idle");
   OK(ring_group_split(group, 0, rank, &pair));
   OK(ring_barrier(pair));
   OK(ring_barrier(group));
@@ -130,23 +127,42 @@ static void dies(int rank, const char *hosts, const char *scenario) {
     usleep(LATE_US);
     raise(SIGKILL);
   }
-  if (is_idle) {
-    char path[4096];
-    do {
-      usleep(1000);
-      OK(ring_group_failure(group, &failure));
-    } while (failure.status == RING_STATUS_OK);
-    /* The file comes from another thread. */
-    snprintf(path, sizeof path, "grep -lqs 'failed: RING_STATUS_PEER_LOST' %s/ring-*-rank-%d.json", directory, rank);
-    int tries = 0;
-    while (system(path) != 0 && tries++ < 500) usleep(10000);
-  } else if (!strcmp(scenario, "request")) {
-    OK(ring_all_reduce_async(group, array, array, sizeof array, RING_DTYPE_UINT8, RING_OP_SUM, &request));
-    EXPECT(RING_STATUS_PEER_LOST, ring_request_wait(request, RING_TIMEOUT_INFINITE));
-  } else {
-    EXPECT(RING_STATUS_PEER_LOST,
-           ring_all_reduce(group, array, array, sizeof array, RING_DTYPE_UINT8, RING_OP_SUM));
-  }
+  return group;
+}
+
+/* More than links hold, so that it waits for the rank that dies. */
+static char large[1 << 22];
+
+/* The others are in a call, and exit as programs do that meet an error: without destroy. */
+static void in_call(int rank, int size, const char *hosts) {
+  (void)size;
+  ring_group_t *group = ring_with_a_death(rank, hosts);
+  EXPECT(RING_STATUS_PEER_LOST, ring_all_reduce(group, large, large, sizeof large, RING_DTYPE_UINT8, RING_OP_SUM));
+  _exit(0);
+}
+
+static void in_request(int rank, int size, const char *hosts) {
+  (void)size;
+  ring_group_t *group = ring_with_a_death(rank, hosts);
+  ring_request_t *request;
+  OK(ring_all_reduce_async(group, large, large, sizeof large, RING_DTYPE_UINT8, RING_OP_SUM, &request));
+  EXPECT(RING_STATUS_PEER_LOST, ring_request_wait(request, RING_TIMEOUT_INFINITE));
+  _exit(0);
+}
+
+/* The others make no call any more. */
+static void between_calls(int rank, int size, const char *hosts) {
+  (void)size;
+  ring_group_t *group = ring_with_a_death(rank, hosts);
+  ring_failure_t failure = {.struct_size = sizeof failure};
+  do {
+    usleep(1000);
+    OK(ring_group_failure(group, &failure));
+  } while (failure.status == RING_STATUS_OK);
+  /* The file comes from another thread; trace.py sees whether it has. */
+  char look[4096];
+  snprintf(look, sizeof look, "grep -lqs 'failed: RING_STATUS_PEER_LOST' %s/ring-*-rank-%d.json", directory, rank);
+  for (int tries = 0; system(look) != 0 && tries < 500; tries++) usleep(10000);
   _exit(0);
 }
 
@@ -175,7 +191,8 @@ static void hear(ring_log_level_t level, const char *text, void *heard) {
 }
 
 /* What can't be written is said, and fails nothing. */
-static void gone(int rank, const char *hosts) {
+static void gone(int rank, int size, const char *hosts) {
+  (void)size;
   int heard = 0;
   ring_group_t *group = traced(rank, hosts);
   ring_set_log_callback(hear, &heard, RING_LOG_LEVEL_WARN);
@@ -186,27 +203,37 @@ static void gone(int rank, const char *hosts) {
   CHECK(heard == 1 && access(directory, F_OK) != 0);
 }
 
+typedef void scene(int rank, int size, const char *hosts);
+static const struct scenario {
+  const char *name;
+  scene *scene;
+  unsigned may_die; /* ranks, by bit */
+} scenarios[] = {
+    {"work", work, 0},
+    {"many", many, 0},
+    {"steps", steps, 0},
+    {"gone", gone, 0},
+    {"call", in_call, 1 << 1},
+    {"request", in_request, 1 << 1},
+    {"idle", between_calls, 1 << 1},
+};
+
 static void body(int rank, int size, const char *hosts, void *data) {
-  const char *scenario = data;
-  if (!strcmp(scenario, "work")) {
-    work(rank, size, hosts);
-  } else if (!strcmp(scenario, "many")) {
-    many(rank, hosts);
-  } else if (!strcmp(scenario, "steps")) {
-    steps(rank, size, hosts);
-  } else if (!strcmp(scenario, "gone")) {
-    gone(rank, hosts);
-  } else {
-    dies(rank, hosts, scenario);
-  }
+  const struct scenario *scenario = data;
+  scenario->scene(rank, size, hosts);
 }
 
 int main(int argc, char **argv) {
   CHECK(argc == 4, "arguments: scenario, ranks, directory");
-  int size = atoi(argv[2]), dies = !strchr("gmsw", *argv[1]); /* gone, many, steps, work */
+  struct scenario scenario = {0};
+  for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+    if (!strcmp(argv[1], scenarios[i].name)) scenario = scenarios[i];
+  }
+  CHECK(scenario.scene, "no such scenario: %s", argv[1]);
+  int size = atoi(argv[2]);
   char *hosts = make_hosts(size, 1);
   directory = argv[3];
-  run_ranks(size, hosts, body, argv[1], 50, dies ? 1u << 1 : 0);
+  run_ranks(size, hosts, body, &scenario, 50, scenario.may_die);
   free(hosts);
   return 0;
 }

@@ -22,7 +22,7 @@ use crate::sys;
 
 use call::{Kept, Record, nanoseconds};
 
-/// Calls of a rank that are kept, of all groups of the family together: some 1.5 MB of memory and 4 MB in the file.
+/// Calls of a rank that are kept, of all groups of the family together: at most 2.4 MB of memory and some 4 MB in the file.
 const MOST_CALLS: usize = 10_000;
 
 /// A group's part of its family's trace.
@@ -125,10 +125,12 @@ impl State {
     }
 }
 
+/// The clocks are read together this often, since another program may have the core between two readings.
+const CLOCK_TRIES: usize = 5;
+
 /// The two clocks at one moment, and the wall clock's nanoseconds.
 fn now() -> (Instant, u64) {
-    // Between two readings another program may have had the core.
-    let tries = (0..5).map(|_| (Instant::now(), SystemTime::now(), Instant::now()));
+    let tries = (0..CLOCK_TRIES).map(|_| (Instant::now(), SystemTime::now(), Instant::now()));
     let best = tries.min_by_key(|(before, _, after)| *after - *before);
     let (origin, wall) = best.map_or((Instant::now(), SystemTime::now()), |(before, wall, _)| (before, wall));
     (origin, wall.duration_since(UNIX_EPOCH).map_or(0, nanoseconds))

@@ -30,7 +30,7 @@ public struct Configuration: Sendable {
   public var transport = Transport.automatic
   /// Choices that all ranks must have alike.
   public var flags: Flags = []
-  /// Directory for traces; nil: none.
+  /// Directory for traces, of which each rank writes one file; nil: none is written.
   public var traceDirectory: String?
   /// After what time without progress a call puts a line in the log that names who it waits for; nil: none does. See
   /// ``RingLibrary/setLogHandler(upTo:_:)``.
