@@ -106,6 +106,12 @@ impl Config {
         self
     }
 
+    /// A call that waits for so long says in the log for whom; None, the default: none does.
+    pub fn stall_warning(mut self, after: Option<Duration>) -> Config {
+        self.settings.stall_warning_ms = after.map_or(0, |after| milliseconds(Some(after)));
+        self
+    }
+
     /// Each rank writes a trace of its last calls to a file in this directory: see trace_dir in ring.h.
     pub fn trace_dir(mut self, path: impl AsRef<Path>) -> Config {
         self.settings.trace_dir = Some(path.as_ref().as_os_str().to_owned());
