@@ -532,7 +532,7 @@ typedef struct ring_config {
    */
   ring_wire_t wire;
   /**
-   * RING_TRANSPORT_AUTO or RING_TRANSPORT_TCP.
+   * RING_TRANSPORT_AUTO or RING_TRANSPORT_TCP; RING_TRANSPORT_SHM is RING_STATUS_UNSUPPORTED in this build.
    */
   ring_transport_t transport;
   /**
@@ -976,11 +976,11 @@ ring_status_t ring_group_create(const ring_config_t *config,
  *
  * And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
  * end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_STALL_WARNING_MS, RING_CONNECTIONS, RING_WIRE
- * (native or mlx), RING_TRACE (the directory for traces), and RING_LOG (error, warn, info or debug), which
- * sends the log to stderr unless a log callback is set.
+ * (native or mlx), RING_TRANSPORT (auto, tcp or shm), RING_TRACE (the directory for traces), and RING_LOG
+ * (error, warn, info or debug), which sends the log to stderr unless a log callback is set.
  *
  * The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
- * malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT is set.
+ * malformed.
  */
 RING_NODISCARD
 ring_status_t ring_group_create_from_env(ring_group_t **out);

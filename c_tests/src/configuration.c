@@ -170,7 +170,7 @@ static void structs(void) {
 
 static void clear_environment(void) {
   const char *names[] = {"RING_RANK", "MLX_RANK", "RING_SIZE", "RING_HOSTFILE", "MLX_HOSTFILE", "RING_JOB_ID",
-                         "RING_CONNECT_TIMEOUT_MS", "RING_TIMEOUT_MS", "RING_CONNECTIONS", "RING_LOG", "RING_WIRE",
+                         "RING_CONNECT_TIMEOUT_MS", "RING_TIMEOUT_MS", "RING_CONNECTIONS", "RING_LOG", "RING_WIRE", "RING_TRANSPORT",
                          "RING_RENDEZVOUS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
                          "SLURM_PROCID", "SLURM_NTASKS", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
                          "TORCHELASTIC_USE_AGENT_STORE"};
@@ -246,6 +246,8 @@ static void environment(void) {
   variable(file, "RING_LOG", "loud", invalid, "RING_LOG");
   variable(file, "RING_WIRE", "", invalid, "RING_WIRE is \"\", not native or mlx");
   variable(file, "RING_WIRE", "MLX", invalid, "RING_WIRE is \"MLX\", not native or mlx");
+  variable(file, "RING_TRANSPORT", "", invalid, "RING_TRANSPORT is \"\", not auto, tcp or shm");
+  variable(file, "RING_TRANSPORT", "shm", RING_STATUS_UNSUPPORTED, "RING_TRANSPORT is shm");
   launchers(file);
   /* MLX's names do as well, and create reads none. */
   clear_environment();

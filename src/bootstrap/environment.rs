@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::bootstrap::config::{Names, Settings, Wire};
+use crate::bootstrap::config::{AUTO, Names, SHM, Settings, TCP, Wire};
 use crate::bootstrap::hostfile;
 use crate::bootstrap::launchers::{self, Place};
 use crate::bootstrap::secret::Secret;
@@ -12,20 +12,12 @@ use crate::log::Level;
 /// What a variable says, if it is set.
 pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<OsString>;
 
-/// Variables of ring.h that this build does not read yet: a program that sets one relies on it.
-const LATER: [&str; 1] = ["RING_TRANSPORT"];
-
 pub(super) fn invalid(text: String) -> Error {
     Error::new(Status::InvalidConfig, text)
 }
 
 /// Reads the variables through `lookup`; the level is `RING_LOG`'s.
 pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, Option<Level>)> {
-    // First: a missing hostfile may be missing because of one of them.
-    if let Some(later) = LATER.iter().find(|name| lookup(name).is_some()) {
-        let text = format!("{later} is set, and this build does not have it");
-        return Err(Error::new(Status::Unsupported, text));
-    }
     let rank = launchers::rank(&lookup)?;
     let place = launchers::place(&lookup)?;
     let size = launchers::size(&lookup, rank.name, &place)?;
@@ -52,6 +44,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
             secret: "RING_SECRET",
             connections: "RING_CONNECTIONS",
             wire: "RING_WIRE",
+            transport: "RING_TRANSPORT",
             trace_dir: "RING_TRACE",
         },
         rank: rank.value,
@@ -65,6 +58,7 @@ pub fn settings(lookup: impl Fn(&str) -> Option<OsString>) -> Result<(Settings, 
         stall_warning_ms: optional("RING_STALL_WARNING_MS", u32::MAX)?.unwrap_or(0),
         connections: optional("RING_CONNECTIONS", u32::MAX)?.unwrap_or(0),
         wire: lookup("RING_WIRE").map_or(Ok(Wire::Native as i32), wire)?,
+        transport: lookup("RING_TRANSPORT").map_or(Ok(AUTO), transport)?,
         trace_dir: lookup("RING_TRACE"),
         ..Settings::default()
     };
@@ -77,6 +71,16 @@ fn wire(value: OsString) -> Result<i32> {
         Some("native") => Ok(Wire::Native as i32),
         Some("mlx") => Ok(Wire::Mlx as i32),
         _ => Err(invalid(format!("RING_WIRE is \"{}\", not native or mlx", value.display()))),
+    }
+}
+
+/// The number of a transport.
+fn transport(value: OsString) -> Result<i32> {
+    match value.to_str() {
+        Some("auto") => Ok(AUTO),
+        Some("tcp") => Ok(TCP),
+        Some("shm") => Ok(SHM),
+        _ => Err(invalid(format!("RING_TRANSPORT is \"{}\", not auto, tcp or shm", value.display()))),
     }
 }
 
@@ -208,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let both = [with("RING_SECRET", "0123456789abcdef"), with("RING_SECRET_FILE", "x")].concat();
-        let bad: [(&[(&str, &str)], &str); 18] = [
+        let bad: [(&[(&str, &str)], &str); 20] = [
             (&[], "none of RING_RANK, MLX_RANK"),
             (&[("MLX_RANK", "0")], "none of RING_HOSTFILE, RING_RENDEZVOUS, MLX_HOSTFILE"),
             (&with("RING_RANK", ""), "RING_RANK is \"\""),
@@ -221,6 +225,8 @@ mod tests {
             (&with("RING_TIMEOUT_MS", "4294967296"), "RING_TIMEOUT_MS is \"4294967296\""),
             (&with("RING_STALL_WARNING_MS", ""), "RING_STALL_WARNING_MS is \"\""),
             (&with("RING_STALL_WARNING_MS", "5s"), "RING_STALL_WARNING_MS is \"5s\""),
+            (&with("RING_TRANSPORT", ""), "RING_TRANSPORT is \"\", not auto, tcp or shm"),
+            (&with("RING_TRANSPORT", "rdma"), "RING_TRANSPORT is \"rdma\""),
             (&with("RING_WIRE", ""), "RING_WIRE is \"\", not native or mlx"),
             (&with("RING_WIRE", "MLX"), "RING_WIRE is \"MLX\", not native or mlx"),
             (&with("RING_LOG", "loud"), "RING_LOG is \"loud\""),
@@ -256,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_later_are_unsupported() {
-        for name in LATER {
-            for others in [&GOOD[..], &[]] {
-                let variables: Vec<_> = others.iter().copied().chain([(name, "")]).collect();
-                let error = read(&variables).unwrap_err();
-                assert_eq!((error.status, error.text.contains(name)), (Status::Unsupported, true));
-            }
+    fn a_transport_goes_by_its_name() {
+        for (name, number) in [("auto", AUTO), ("tcp", TCP), ("shm", SHM)] {
+            assert_eq!(read(&with("RING_TRANSPORT", name)).unwrap().0.transport, number);
         }
+        let (settings, _) = read(&with("RING_TRANSPORT", "shm")).unwrap();
+        let hosts = Some(b"[\"a:1\"]".to_vec());
+        let lacking = Settings { hostfile: None, hosts, rank: 0, ..settings }.check().unwrap_err();
+        assert_eq!(lacking.text, "RING_TRANSPORT is shm, which this build does not have");
     }
 }

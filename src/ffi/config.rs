@@ -73,7 +73,7 @@ pub struct ring_config {
     /// hostfile of IPv4 addresses or names; rendezvous, secret, flags and more than one connection are
     /// RING_STATUS_INVALID_CONFIG, and job_id is told to nobody.
     pub wire: ring_wire_t,
-    /// RING_TRANSPORT_AUTO or RING_TRANSPORT_TCP.
+    /// RING_TRANSPORT_AUTO or RING_TRANSPORT_TCP; RING_TRANSPORT_SHM is RING_STATUS_UNSUPPORTED in this build.
     pub transport: ring_transport_t,
     /// 0 or RING_FLAG_WIDE_ACCUMULATION, alike on all ranks; unknown bits are refused.
     pub flags: u32,

@@ -65,11 +65,11 @@ pub unsafe extern "C" fn ring_group_create(
 ///
 /// And RING_JOB_ID, RING_SECRET or RING_SECRET_FILE (a file with the secret, less one newline at its
 /// end), RING_CONNECT_TIMEOUT_MS, RING_TIMEOUT_MS, RING_STALL_WARNING_MS, RING_CONNECTIONS, RING_WIRE
-/// (native or mlx), RING_TRACE (the directory for traces), and RING_LOG (error, warn, info or debug), which
-/// sends the log to stderr unless a log callback is set.
+/// (native or mlx), RING_TRANSPORT (auto, tcp or shm), RING_TRACE (the directory for traces), and RING_LOG
+/// (error, warn, info or debug), which sends the log to stderr unless a log callback is set.
 ///
 /// The statuses of ring_group_create; RING_STATUS_INVALID_CONFIG also where a variable is missing or
-/// malformed, and RING_STATUS_UNSUPPORTED where RING_TRANSPORT is set.
+/// malformed.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn ring_group_create_from_env(out: *mut *mut ring_group_t) -> ring_status_t {

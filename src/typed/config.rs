@@ -87,13 +87,6 @@ impl Config {
         self
     }
 
-    /// A call that stands still for so long puts a line in the log that names who it waits for; None, the default: none
-    /// does.
-    pub fn stall_warning(mut self, after: Option<Duration>) -> Config {
-        self.settings.stall_warning_ms = after.map_or(0, |after| milliseconds(Some(after)));
-        self
-    }
-
     /// TCP connections per neighbour and address, alike on all ranks; 1 by default, at most 64.
     pub fn connections(mut self, connections: u32) -> Config {
         self.settings.connections = connections;
@@ -110,6 +103,12 @@ impl Config {
     /// bytes: see RING_FLAG_WIDE_ACCUMULATION in ring.h.
     pub fn wide_accumulation(mut self, wide: bool) -> Config {
         self.settings.flags = if wide { WIDE_ACCUMULATION } else { 0 };
+        self
+    }
+
+    /// A call that waits for so long says in the log for whom; None, the default: none does.
+    pub fn stall_warning(mut self, after: Option<Duration>) -> Config {
+        self.settings.stall_warning_ms = after.map_or(0, |after| milliseconds(Some(after)));
         self
     }
 
