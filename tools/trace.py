@@ -60,6 +60,58 @@ def label(x, width, y, text, colour="#ffffff"):
     return f'<text x="{x + width / 2:.1f}" y="{y:.1f}" text-anchor="middle" fill="{colour}">{escape(text)}</text>'
 
 
+def bar(event, span, scale, y, hues):
+    """A call, a wait within it, or a moment."""
+    first, last = span
+    x, width = LEFT + first * scale, max((last - first) * scale, 1)
+    name = escape(event["name"])
+    if event["ph"] == "i":
+        return [f'<path d="M{x:.1f} {y} v{ROW}" stroke="{FAILED}" stroke-width="2"><title>{name}</title></path>']
+    if event["cat"] == "wait":
+        return [f'<rect x="{x:.1f}" y="{y + ROW / 2}" width="{width:.1f}" height="{ROW / 2}" fill="{WAIT}"/>',
+                label(x, width, y + ROW - 2, event["name"])]
+    hue = hues.setdefault(event["name"], HUES[len(hues) % len(HUES)])
+    told = ", ".join(f"{key} {value}" for key, value in event["args"].items())
+    return [f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" fill="{hue}">'
+            f'<title>{name}: {event["dur"]:g} us, {escape(told)}</title></rect>',
+            label(x, width, y + 9, f'{event["name"]} {event["args"]["number"]}')]
+
+
+def rank(file, start, end, scale, y, hues):
+    """The rows of a rank, and where the next one's begin."""
+    names = {event["tid"]: event["args"]["name"] for event in file["traceEvents"] if event["name"] == "thread_name"}
+    rows = {}
+    for event in file["traceEvents"]:
+        span = event["ph"] != "M" and within(event, start, end)
+        if span:
+            rows.setdefault(event["tid"], []).append((event, span))
+    lines = [f'<text x="{LEFT - 8}" y="{y + 9}" text-anchor="end" font-weight="600">rank {file["otherData"]["rank"]}</text>']
+    y += 15
+    for tid in sorted(rows):
+        lines.append(f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end" font-size="11">{escape(names[tid])}</text>')
+        lines.append(f'<rect x="{LEFT}" y="{y}" width="{WIDTH - LEFT - RIGHT}" height="{ROW}" fill="{GRID}" opacity="0.3"/>')
+        for event, span in sorted(rows[tid], key=lambda row: row[0]["ts"]):
+            lines += bar(event, span, scale, y, hues)
+        y += ROW + 3
+    return lines, y + GAP
+
+
+def time_axis(length, scale, bottom):
+    step = nice_step(length / 1000, 10)
+    for number in range(int(length / 1000 / step) + 1):
+        x = LEFT + number * step * 1000 * scale
+        yield f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{bottom}" stroke="{GRID}"/>'
+        yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle" font-size="11">{number * step:g} ms</text>'
+
+
+def legend(hues):
+    x = LEFT
+    for name, hue in [*hues.items(), ("asleep, waiting for a neighbour", WAIT)]:
+        yield f'<rect x="{x:.0f}" y="36" width="12" height="12" fill="{hue}"/>'
+        yield f'<text x="{x + 17:.0f}" y="46">{escape(name)}</text>'
+        x += 17 + len(name) * LETTER + 22
+
+
 def draw(files, first_ms, last_ms, title):
     shown = [event for file in files for event in file["traceEvents"] if event["ph"] != "M"]
     begin = min(event["ts"] for event in shown)
@@ -67,55 +119,16 @@ def draw(files, first_ms, last_ms, title):
     start = begin + (first_ms or 0) * 1000
     end = min(finish, begin + last_ms * 1000) if last_ms else finish
     scale = (WIDTH - LEFT - RIGHT) / (end - start)
-    kinds = []
-    body, y = [], TOP
+    hues, body, y = {}, [], TOP
     for file in files:
-        names = {event["tid"]: event["args"]["name"] for event in file["traceEvents"] if event["name"] == "thread_name"}
-        events = [event for event in file["traceEvents"] if event["ph"] != "M" and within(event, start, end)]
-        used = {event["tid"] for event in events}
-        about = file["otherData"]
-        body.append(f'<text x="{LEFT - 8}" y="{y + 9}" text-anchor="end" font-weight="600">rank {about["rank"]}</text>')
-        y += 15
-        for tid in sorted(used):
-            body.append(f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end" font-size="11">{escape(names[tid])}</text>')
-            body.append(f'<rect x="{LEFT}" y="{y}" width="{WIDTH - LEFT - RIGHT}" height="{ROW}" fill="{GRID}" opacity="0.3"/>')
-            for event in sorted((event for event in events if event["tid"] == tid), key=lambda event: event["ts"]):
-                first, last = within(event, start, end)
-                x, width = LEFT + first * scale, max((last - first) * scale, 1)
-                if event["ph"] == "i":
-                    body.append(f'<path d="M{x:.1f} {y} v{ROW}" stroke="{FAILED}" stroke-width="2">'
-                                f'<title>{escape(event["name"])}</title></path>')
-                    continue
-                if event["cat"] == "wait":
-                    body.append(f'<rect x="{x:.1f}" y="{y + ROW / 2}" width="{width:.1f}" height="{ROW / 2}" fill="{WAIT}"/>')
-                    body.append(label(x, width, y + ROW - 2, event["name"]))
-                    continue
-                if event["name"] not in kinds:
-                    kinds.append(event["name"])
-                hue = HUES[kinds.index(event["name"]) % len(HUES)]
-                told = ", ".join(f"{key} {value}" for key, value in event["args"].items())
-                body.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" fill="{hue}">'
-                            f'<title>{escape(event["name"])}: {event["dur"]:g} us, {escape(told)}</title></rect>')
-                body.append(label(x, width, y + 9, f'{event["name"]} {event["args"]["number"]}'))
-            y += ROW + 3
-        y += GAP
-    bottom = y
-    step = nice_step((end - start) / 1000, 10)
-    grid = []
-    for number in range(int((end - start) / 1000 / step) + 1):
-        x = LEFT + number * step * 1000 * scale
-        grid.append(f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{bottom}" stroke="{GRID}"/>')
-        grid.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle" font-size="11">{number * step:g} ms</text>')
-    legend, x = [], LEFT
-    for name, hue in [*((kind, HUES[i % len(HUES)]) for i, kind in enumerate(kinds)), ("asleep, waiting for a neighbour", WAIT)]:
-        legend.append(f'<rect x="{x:.0f}" y="36" width="12" height="12" fill="{hue}"/>')
-        legend.append(f'<text x="{x + 17:.0f}" y="46">{escape(name)}</text>')
-        x += 17 + len(name) * LETTER + 22
-    height = bottom + BOTTOM
+        lines, y = rank(file, start, end, scale, y, hues)
+        body += lines
+    height = y + BOTTOM
     head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
             f'role="img" font-family="system-ui, sans-serif" font-size="10" fill="{TEXT}">')
     title_line = f'<text x="{LEFT}" y="22" font-size="15" font-weight="600">{escape(title)}</text>'
-    lines = [head, f"<title>{escape(title)}</title>", title_line, '<g font-size="12">', *legend, "</g>", *grid, *body]
+    lines = [head, f"<title>{escape(title)}</title>", title_line, '<g font-size="12">', *legend(hues), "</g>",
+             *time_axis(end - start, scale, y), *body]
     return "\n".join(line for line in lines if line) + "\n</svg>\n"
 
 
