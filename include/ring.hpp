@@ -797,8 +797,8 @@ class [[nodiscard]] future {
   /** Waits for so long at most; whether it is done, with success or with a failure, which is reported. */
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time, report to = {}) const {
-    /* A longer one than milliseconds can count would wrap. */
-    const bool is_long = std::chrono::duration<double>(time) >= std::chrono::hours(24 * 49);
+    /* As milliseconds a longer one could wrap. */
+    const bool is_long = std::chrono::duration<double>(time) >= std::chrono::milliseconds(RING_TIMEOUT_INFINITE);
     const auto ms = is_long ? infinite : std::chrono::ceil<std::chrono::milliseconds>(time);
     const ring_status_t got = ring_request_wait(request_, detail::to_ms(ms, 0));
     tell(got == RING_STATUS_PENDING ? RING_STATUS_OK : got, to);
