@@ -8,6 +8,7 @@ use super::config::{Config, milliseconds};
 use crate::bootstrap::config::{DEFAULT_TIMEOUT, timeout_from_ms};
 use crate::error::{Error, Result};
 use crate::group::{Call, Group as Core, Kind, Stats};
+use crate::untyped::refuse_callback;
 
 /// A communicator: this process's place in a ring of processes. Any thread may call any method; collectives are
 /// served first come, first served. All ranks make the same collectives in the same order.
@@ -112,10 +113,11 @@ impl Group {
     /// Runs a call. A panic in it, of a function that reduces or of the library's own, fails the group, since the
     /// other ranks would wait.
     pub(super) fn checked<T>(&self, call: impl FnOnce(&Arc<Core>) -> Result<T>) -> Result<T> {
+        refuse_callback()?;
         self.0.check_usable()?;
         let guard = FailsOnPanic(&self.0);
         let result = call(&self.0);
-        drop(guard);
+        std::mem::forget(guard);
         result
     }
 
@@ -134,13 +136,12 @@ fn too_large(color: u32) -> Error {
     Error::new(crate::error::Status::InvalidArgument, text)
 }
 
+/// Forgotten when the call has returned. Whether the thread panics doesn't tell: a destructor that runs then may call.
 struct FailsOnPanic<'g>(&'g Core);
 
 impl Drop for FailsOnPanic<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail_internally("a panic in a call");
-        }
+        self.0.fail_internally("a panic in a call");
     }
 }
 

@@ -6,10 +6,12 @@
 //! collective that is refused takes its number, too: [`Group::collective`], [`Group::collective_async`].
 #![warn(missing_docs)]
 
+mod callback;
 mod collectives;
 mod messages;
 mod parts;
 
+pub use callback::{callback, refuse_callback};
 pub use collectives::{
     Function, RecvBlocks, SendBlocks, all_gather, all_gather_v, all_reduce, all_reduce_custom, all_to_all,
     all_to_all_v, barrier, broadcast, gather, reduce, reduce_scatter, reduce_scatter_v,
