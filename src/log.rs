@@ -81,6 +81,11 @@ pub fn wants(level: Level) -> bool {
     level as i32 <= WANTED.load(Ordering::Relaxed)
 }
 
+/// Whether this thread runs the sink.
+pub fn is_writing() -> bool {
+    IN_SINK.get()
+}
+
 /// Hands a line to the sink. One sink call runs at a time; a line that comes of the sink itself is
 /// dropped.
 pub fn write(level: Level, line: &str) {

@@ -4,7 +4,6 @@ mod common;
 
 use common::{all_gather, all_reduce, barrier, bytes, configurations, ring, run};
 use ring::dtype::{Dtype, Op};
-use ring::group::Call;
 
 /// Counts around the number of ranks, the flood's limit, the two parts' limit, the buffers and the
 /// limit of the flood in a ring of two.
@@ -30,7 +29,7 @@ fn sums_are_exact_on_every_rank() {
                     assert!(send == bytes(&mine, f32::to_ne_bytes), "the input was written");
                     let whole = ring::memory::Region::from_slice(&mut send);
                     let in_place = all_reduce(&mut [], &mut recv, Dtype::Float32, Op::Sum);
-                    run(group, Call { send: whole, recv: whole, ..in_place }).unwrap();
+                    run(group, in_place.between(whole, whole)).unwrap();
                     assert!(send == right, "in place: size {size}, count {count}");
                 }
             });

@@ -105,7 +105,7 @@ fn what_it_cannot_carry_is_refused_and_nothing_else_happens() {
     ring(&mlx(4, 1), |group| {
         let mut memory = [1.0f32; 16].map(f32::to_ne_bytes).concat();
         let whole = ring::memory::Region::from_slice(&mut memory);
-        let call = |kind| Call { send: whole, recv: whole, ..Call::new(kind, 4).of(Dtype::Float32) };
+        let call = |kind| Call::new(kind, 4).of(Dtype::Float32).between(whole, whole);
         let carried = [Kind::AllReduce, Kind::AllGather, Kind::Barrier, Kind::Message];
         for kind in Kind::ALL.iter().filter(|kind| !carried.contains(kind) && **kind != Kind::Split) {
             let refused = run(group, call(*kind)).unwrap_err();

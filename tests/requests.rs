@@ -21,7 +21,7 @@ fn custom(
     function: impl Fn(*mut u8, *const u8, usize) + Send + Sync + 'static,
 ) -> Call<'static> {
     let (send, recv) = (lasting(count), lasting(count));
-    Call { send, recv, ..Call::new(Kind::AllReduceCustom, count).by_function(1, Box::new(function)).unwrap() }
+    Call::new(Kind::AllReduceCustom, count).by_function(1, Box::new(function)).unwrap().between(send, recv)
 }
 
 fn start(group: &Arc<Group>, call: Call<'static>) -> Arc<Request> {
@@ -48,12 +48,7 @@ fn a_panic_fails_the_group_and_every_request() {
     two(|group| {
         barrier(&group).wait(None).unwrap().unwrap();
         let rank = group.rank();
-        let receives = ring::group::Message {
-            buffer: lasting(4),
-            count: 1,
-            dtype: ring::dtype::Dtype::Int32,
-            peer: 1 - rank,
-        };
+        let receives = ring::group::Message::of(lasting(4), ring::dtype::Dtype::Int32, 1 - rank);
         let beside = group.message_async(receives, false).unwrap();
         let panics = start(&group, custom(5, move |_, _, _| assert!(rank == 1, "a panic on purpose")));
         let behind = barrier(&group);
@@ -98,8 +93,7 @@ fn a_group_that_nobody_destroys_lives_until_its_requests_are_done() {
     let sent = Arc::new(AtomicUsize::new(0));
     two(|group| {
         let (rank, buffer) = (group.rank(), lasting(4));
-        let message =
-            || ring::group::Message { buffer, count: 1, dtype: ring::dtype::Dtype::Int32, peer: 1 - rank };
+        let message = || ring::group::Message::of(buffer, ring::dtype::Dtype::Int32, 1 - rank);
         if rank == 0 {
             let request = group.message_async(message(), false).unwrap();
             drop(group);

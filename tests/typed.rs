@@ -4,6 +4,7 @@ mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use common::free_port;
@@ -279,6 +280,48 @@ fn functions_reduce_elements_of_any_plain_type() {
             assert_eq!(part, vec![[size as u32 - 1; 2]; group.rank() + 1]);
         });
     }
+}
+
+#[test]
+fn a_function_that_calls_is_refused_and_waits_for_nothing() {
+    ring(2, |group| {
+        let request = Mutex::new(None);
+        let reduces = |acc: &mut [u64], input: &[u64]| {
+            // Behind the call that this function is run by.
+            drop(request.lock().unwrap().take());
+            let refused =
+                [group.barrier(), group.recv(&mut [0_u8], 1 - group.rank()), group.split(None, 0).map(drop)];
+            assert!(refused.into_iter().all(|refused| refused.unwrap_err().status == Status::InvalidState));
+            acc.iter_mut().zip(input).for_each(|(acc, input)| *acc += input);
+        };
+        *request.lock().unwrap() = Some(group.recv_async(vec![0_u8], 1 - group.rank()).unwrap());
+        let mut sums = [group.rank() as u64; 9];
+        group.all_reduce_by(&mut sums, reduces).unwrap();
+        assert_eq!(sums, [1; 9]);
+        group.send(&[1_u8], 1 - group.rank()).unwrap();
+        group.barrier().unwrap();
+    });
+}
+
+/// Makes a call when it is dropped.
+struct CallsAtDrop<'g>(&'g Group);
+
+impl Drop for CallsAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.barrier().unwrap();
+    }
+}
+
+#[test]
+fn a_call_while_the_thread_unwinds_is_as_good_as_any() {
+    ring(2, |group| {
+        let unwinds = || {
+            let _calls = CallsAtDrop(&group);
+            panic!("on purpose");
+        };
+        assert!(catch_unwind(AssertUnwindSafe(unwinds)).is_err());
+        group.barrier().unwrap();
+    });
 }
 
 #[test]

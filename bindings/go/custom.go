@@ -14,8 +14,9 @@ import (
 // associative and commutative. It runs on the goroutine that made the call, never concurrently within a call; what it is
 // given is its own until it returns. In a group of one it isn't called.
 //
-// It must not use the group or another (these refuse with ErrInvalidState), nor end the goroutine (runtime.Goexit, as
-// testing's FailNow does). A panic in it aborts the group, and goes on in the caller when the call has returned.
+// It must not use the group or another (these refuse with ErrInvalidState). A panic in it aborts the group, and goes on in
+// the caller when the call has returned. If it ends the goroutine (runtime.Goexit, as testing's FailNow does), which the
+// library's frames don't survive, that ends the process.
 func AllReduceFunc[T any](g *Group, buf []T, op func(acc, in []T)) error {
 	return AllReduceFuncInto(g, buf, buf, op)
 }
@@ -76,6 +77,19 @@ func (running *reduction) run(acc, input unsafe.Pointer, count int) {
 	if running.panicked {
 		return
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			// The goroutine is ending, and the call would never return.
+			go panic("ring: a reduction has ended its goroutine")
+			select {}
+		}
+	}()
+	running.try(acc, input, count)
+	returned = true
+}
+
+func (running *reduction) try(acc, input unsafe.Pointer, count int) {
 	running.panicked = true
 	defer func() {
 		if !running.panicked {

@@ -1,6 +1,11 @@
 package ring_test
 
 import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 
 	"libring/ring"
@@ -9,6 +14,31 @@ import (
 func TestCustom(t *testing.T) { runRings(t, "custom", 1, 2, 3, 5, 8) }
 
 func TestCustomPanics(t *testing.T) { runRings(t, "custom panics", 2, 3) }
+
+// What can't go on ends the process, and says why.
+func TestCustomEndsItsGoroutine(t *testing.T) {
+	const variable = "RING_TEST_GOEXIT"
+	if hosts := os.Getenv(variable); hosts != "" {
+		var ranks sync.WaitGroup
+		for number := 0; number < 2; number++ {
+			ranks.Add(1)
+			go func(number int) {
+				defer ranks.Done()
+				group, err := ring.Open(ring.Config{Rank: number, Hosts: hosts})
+				must(err)
+				_ = ring.AllReduceFunc(group, []int64{1, 2}, func(acc, in []int64) { runtime.Goexit() })
+			}(number)
+		}
+		ranks.Wait()
+		return
+	}
+	command := exec.Command(os.Args[0], "-test.run=^TestCustomEndsItsGoroutine$", "-test.timeout=20s")
+	command.Env = append(os.Environ(), variable+"="+localHosts(t, 2))
+	output, err := command.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "panic: ring: a reduction has ended its goroutine") {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
 
 // A buffer in a struct that has pointers, too: cgo must not look at these.
 type holder struct {

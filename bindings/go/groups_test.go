@@ -98,6 +98,8 @@ func TestSplit(t *testing.T) { runRings(t, "split", 1, 2, 5) }
 
 func TestLogAndStats(t *testing.T) { runRing(t, 2, "log and stats") }
 
+func TestLogUsesGroups(t *testing.T) { runRings(t, "log uses groups", 1, 2, 3) }
+
 func TestNames(t *testing.T) {
 	names := map[ring.Status]string{
 		ring.ErrInvalidArgument: "INVALID_ARGUMENT", ring.ErrInvalidState: "INVALID_STATE", ring.ErrUnsupported: "UNSUPPORTED",
@@ -249,5 +251,33 @@ func init() {
 		_, err = ring.Open(config)
 		expect(err, ring.ErrInvalidConfig)
 		check(len(lines) == 0, "a log that is off: %q", lines)
+	}
+
+	// Whatever a log's function asks of the group is refused, and waited for by nobody, also while others close it.
+	scenarios["log uses groups"] = func(r rank) {
+		g := r.open()
+		closing, used := make(chan struct{}, 1), make(chan struct{})
+		var once sync.Once
+		must(ring.SetLog(ring.LogError, func(ring.LogLevel, string) {
+			once.Do(func() {
+				closing <- struct{}{}
+				if r.number == 1 {
+					// This is the watcher's thread, for which the other Close waits.
+					time.Sleep(50 * time.Millisecond)
+				}
+				_, err := g.Stats()
+				for _, err := range []error{err, g.Barrier(), g.Abort(), g.Failure(), g.Close()} {
+					expect(err, ring.ErrInvalidState)
+				}
+				close(used)
+			})
+		}))
+		if r.number == 0 {
+			must(g.Abort())
+		}
+		<-closing
+		must(g.Close())
+		<-used
+		must(ring.SetLog(0, nil))
 	}
 }

@@ -6,7 +6,8 @@ import "C"
 import "sync"
 
 // handle is a group of the library and who uses it. Its memory may be freed only once no thread can be on its way into a
-// call on it, which the library alone can't know: so calls are counted here. Calls that never wait hold the lock instead.
+// call on it, which the library alone can't know: so calls are counted here. Calls that neither wait nor write to the log hold
+// the lock instead: a log's function that uses the group must find the lock free, to be refused.
 type handle struct {
 	rank, size int
 
@@ -47,7 +48,7 @@ func (h *handle) leave() {
 	}
 }
 
-// ask makes a call that never waits.
+// ask makes a call that never waits, and writes nothing to the log.
 func (h *handle) ask(call func(group *C.ring_group_t, report *C.ring_go_report_t) C.ring_status_t) *Error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,9 +59,16 @@ func (h *handle) ask(call func(group *C.ring_group_t, report *C.ring_go_report_t
 }
 
 func (h *handle) abort() *Error {
-	return h.ask(func(group *C.ring_group_t, report *C.ring_go_report_t) C.ring_status_t {
-		return C.ring_go_abort(group, report)
-	})
+	group, err := h.enter()
+	if err != nil {
+		return err
+	}
+	defer h.leave()
+	return abort(group)
+}
+
+func abort(group *C.ring_group_t) *Error {
+	return reported(func(report *C.ring_go_report_t) C.ring_status_t { return C.ring_go_abort(group, report) })
 }
 
 func (h *handle) isClosing() bool {
@@ -72,40 +80,34 @@ func (h *handle) isClosing() bool {
 // close ends the group. Where no call is running the peers get a goodbye; calls that run can be ended by an abort alone,
 // since destroying the group would race with those that aren't in the library yet.
 func (h *handle) close() *Error {
+	// In a callback, for which whoever is closing may be waiting.
+	err := reported(func(report *C.ring_go_report_t) C.ring_status_t { return C.ring_go_refuse_callback(report) })
+	if err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
-		for h.closing && h.group != nil {
+		for h.group != nil {
 			h.idle.Wait()
 		}
 		return nil
 	}
 	h.closing = true
+	group := h.group
 	if h.calls > 0 {
-		// Refused from a callback, whose call would be waited for in vain.
-		if err := reported(func(report *C.ring_go_report_t) C.ring_status_t { return C.ring_go_abort(h.group, report) }); err != nil {
-			h.reopen()
-			return err
-		}
-		for h.calls > 0 {
-			h.idle.Wait()
-		}
+		h.mu.Unlock()
+		err = abort(group)
+		h.mu.Lock()
+	}
+	for h.calls > 0 {
+		h.idle.Wait()
 	}
 	// It may take a second; others are told meanwhile that the group is closed.
-	group := h.group
 	h.mu.Unlock()
-	err := reported(func(report *C.ring_go_report_t) C.ring_status_t { return C.ring_go_destroy(group, report) })
+	C.ring_group_destroy(group)
 	h.mu.Lock()
-	if err != nil {
-		h.reopen()
-		return err
-	}
 	h.group = nil
 	h.idle.Broadcast()
-	return nil
-}
-
-func (h *handle) reopen() {
-	h.closing = false
-	h.idle.Broadcast()
+	return err
 }

@@ -1,5 +1,7 @@
 #include "shims.h"
 
+#include <string.h>
+
 /* Passes a status on, with the text and the numbers of what it stands for. The text comes first: what follows may
  * fail, too, and has a text of its own. */
 static ring_status_t told(ring_status_t status, const ring_group_t *group, ring_go_report_t *report) {
@@ -48,12 +50,13 @@ ring_status_t ring_go_failure(const ring_group_t *group, ring_go_report_t *repor
   return report->failure.status;
 }
 
-ring_status_t ring_go_destroy(ring_group_t *group, ring_go_report_t *report) {
-  report->failure.struct_size = sizeof report->failure;
-  ring_status_t status = ring_group_failure(group, &report->failure);
-  if (status != RING_STATUS_OK) return told(status, NULL, report);
-  ring_group_destroy(group);
-  return RING_STATUS_OK;
+ring_status_t ring_go_refuse_callback(ring_go_report_t *report) {
+  /* Callbacks are refused before arguments. */
+  ring_status_t status = ring_group_create_from_env(NULL);
+  if (status != RING_STATUS_INVALID_STATE) return RING_STATUS_OK;
+  told(status, NULL, report);
+  strcpy(report->text, "Close was called from a callback");
+  return status;
 }
 
 ring_status_t ring_go_all_reduce(ring_group_t *group, const char *send, char *recv, size_t count, ring_dtype_t dtype,

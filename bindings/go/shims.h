@@ -28,8 +28,8 @@ ring_status_t ring_go_stats(const ring_group_t *group, ring_stats_t *out, ring_g
 /* The group's failure, and its status; RING_STATUS_OK while there is none. */
 ring_status_t ring_go_failure(const ring_group_t *group, ring_go_report_t *report);
 
-/* Destroys the group, unless it may not be from here, which ring_group_destroy keeps to itself. */
-ring_status_t ring_go_destroy(ring_group_t *group, ring_go_report_t *report);
+/* RING_STATUS_INVALID_STATE in a callback, from which ring_group_destroy does nothing. */
+ring_status_t ring_go_refuse_callback(ring_go_report_t *report);
 
 ring_status_t ring_go_all_reduce(ring_group_t *group, const char *send, char *recv, size_t count, ring_dtype_t dtype,
                                  ring_op_t op, ring_go_report_t *report);

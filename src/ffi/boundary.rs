@@ -1,7 +1,9 @@
 //! What every entry shares: no panic leaves it, no callback calls back into a group, and a failure
 //! leaves its text for this thread.
 
-use std::cell::{Cell, RefCell};
+#[cfg(test)]
+use std::cell::Cell;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -12,8 +14,6 @@ use crate::untyped::{self, Group, Request};
 use crate::{Error, Result, Status};
 
 thread_local! {
-    /// True while this thread runs a callback of the host program.
-    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -89,10 +89,7 @@ fn usable(name: &str, group: *const ring_group_t) -> Result<Arc<Group>> {
 
 /// From inside a callback a call on a group could wait for the call that runs the callback.
 pub fn refuse_callback(name: &str) -> Result<()> {
-    if IN_CALLBACK.get() {
-        return Err(Error::new(Status::InvalidState, format!("{name}: called from a callback")));
-    }
-    Ok(())
+    untyped::refuse_callback().map_err(|error| Error { text: format!("{name}: {}", error.text), ..error })
 }
 
 /// The group behind a handle.
@@ -121,13 +118,6 @@ pub struct UserData(pub *mut c_void);
 unsafe impl Send for UserData {}
 // SAFETY: likewise.
 unsafe impl Sync for UserData {}
-
-/// Runs a callback of the host program.
-pub fn callback(run: impl FnOnce()) {
-    let before = IN_CALLBACK.replace(true);
-    run();
-    IN_CALLBACK.set(before);
-}
 
 /// Maps a result to its status, and keeps a failure's text for this thread.
 fn report(result: Result<()>) -> ring_status_t {

@@ -2,12 +2,12 @@
 
 use std::ffi::c_void;
 
-use super::boundary::{UserData, callback};
+use super::boundary::UserData;
 use super::collectives::collective;
 use super::group::ring_group_t;
 use super::pointers::{entries, input, output};
 use super::types::ring_status_t;
-use crate::untyped::{self, Function, Kind};
+use crate::untyped::{self, Function, Kind, callback};
 
 /// Reduces count elements of the host program's own: acc[i] = acc[i] op input[i], where acc holds this rank's
 /// values and input those received; both pointers hold for the call alone. op is associative and commutative. Runs on

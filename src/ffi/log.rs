@@ -2,9 +2,10 @@
 
 use std::ffi::{CString, c_char, c_void};
 
-use super::boundary::{UserData, callback, refuse_callback, status};
+use super::boundary::{UserData, refuse_callback, status};
 use super::types::{ring_log_level_t, ring_status_t};
 use crate::log::{self, Level, Sink};
+use crate::untyped::callback;
 use crate::{Error, Status};
 
 /// Takes a log line: its level, a NUL-terminated UTF-8 text that lives for the call, and the

@@ -10,32 +10,33 @@ use crate::memory::Region;
 use crate::plan::Parts;
 use crate::wire::{CallHeader, Kind, digest};
 
-/// A collective's arguments, which have been checked, in the form that all of them share.
+/// A collective's arguments, which have been checked, in the form that all of them share. Regions stay inside: in other
+/// hands they would be memory that may be written, whatever it was lent for.
 pub struct Call<'a> {
     pub kind: Kind,
     /// None where elements are the host program's own, or where there are none.
-    pub dtype: Option<Dtype>,
-    pub op: Option<Op>,
+    pub(crate) dtype: Option<Dtype>,
+    pub(crate) op: Option<Op>,
     /// The rank that has or gets all, where there is one.
-    pub root: Option<usize>,
+    pub(crate) root: Option<usize>,
     /// The count that ranks compare: see [`Call::header`].
-    pub count: usize,
+    pub(crate) count: usize,
     /// Bytes of an element.
-    pub element: usize,
+    pub(crate) element: usize,
     /// Empty where this rank has no input. Of a broadcast both are its one buffer.
-    pub send: Region<'a>,
+    pub(crate) send: Region<'a>,
     /// Empty where this rank has no output.
-    pub recv: Region<'a>,
+    pub(crate) recv: Region<'a>,
     /// Which part of `send` is for which rank, or `count` elements each.
-    pub send_parts: Parts,
+    pub(crate) send_parts: Parts,
     /// Which part of `recv` comes from which rank, or `count` elements each.
-    pub recv_parts: Parts,
+    pub(crate) recv_parts: Parts,
     /// None where nothing is reduced.
-    pub reduction: Option<Reduction<'a>>,
+    pub(crate) reduction: Option<Reduction<'a>>,
     /// Of a message that goes over the links of collectives: the neighbour to which `send` goes.
-    pub to: Option<usize>,
+    pub(crate) to: Option<usize>,
     /// Likewise: the neighbour from which `recv` comes.
-    pub from: Option<usize>,
+    pub(crate) from: Option<usize>,
 }
 
 impl<'a> Call<'a> {
@@ -56,6 +57,12 @@ impl<'a> Call<'a> {
             to: None,
             from: None,
         }
+    }
+
+    /// With these buffers, for tests.
+    #[doc(hidden)]
+    pub fn between(self, send: Region<'a>, recv: Region<'a>) -> Call<'a> {
+        Call { send, recv, ..self }
     }
 
     /// Elements of this type.
@@ -114,10 +121,18 @@ impl<'a> Call<'a> {
 
 /// Elements to or from one peer.
 pub struct Message<'a> {
-    pub buffer: Region<'a>,
-    pub count: usize,
-    pub dtype: Dtype,
+    pub(crate) buffer: Region<'a>,
+    pub(crate) count: usize,
+    pub(crate) dtype: Dtype,
     pub peer: usize,
+}
+
+impl<'a> Message<'a> {
+    /// As many elements as a region holds, for tests.
+    #[doc(hidden)]
+    pub fn of(buffer: Region<'a>, dtype: Dtype, peer: usize) -> Message<'a> {
+        Message { buffer, count: buffer.len() / dtype.size(), dtype, peer }
+    }
 }
 
 /// Counts the calls that are inside the group, so that destroy can wait for them. It is shared

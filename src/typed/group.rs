@@ -8,11 +8,12 @@ use super::config::{Config, milliseconds};
 use crate::bootstrap::config::{DEFAULT_TIMEOUT, timeout_from_ms};
 use crate::error::{Error, Result};
 use crate::group::{Call, Group as Core, Kind, Stats};
+use crate::untyped::refuse_callback;
 
 /// A communicator: this process's place in a ring of processes. Any thread may call any method; collectives are
 /// served first come, first served. All ranks make the same collectives in the same order.
 ///
-/// A group that is dropped leaves the ring: what successful calls sent is delivered, for up to a second; a peer
+/// A group that is dropped leaves the ring (but not in a function that the library runs): what successful calls sent is delivered, for up to a second; a peer
 /// that still needs this rank gets PEER_LOST. Every error of a call but INVALID_ARGUMENT, UNSUPPORTED,
 /// OUT_OF_MEMORY, INVALID_STATE and the CONNECT_FAILED of a message or split is the group's one failure, which
 /// every later call returns.
@@ -112,10 +113,11 @@ impl Group {
     /// Runs a call. A panic in it, of a function that reduces or of the library's own, fails the group, since the
     /// other ranks would wait.
     pub(super) fn checked<T>(&self, call: impl FnOnce(&Arc<Core>) -> Result<T>) -> Result<T> {
+        refuse_callback()?;
         self.0.check_usable()?;
         let guard = FailsOnPanic(&self.0);
         let result = call(&self.0);
-        drop(guard);
+        std::mem::forget(guard);
         result
     }
 
@@ -134,20 +136,20 @@ fn too_large(color: u32) -> Error {
     Error::new(crate::error::Status::InvalidArgument, text)
 }
 
+/// Forgotten when the call has returned. Whether the thread panics doesn't tell: a destructor that runs then may call.
 struct FailsOnPanic<'g>(&'g Core);
 
 impl Drop for FailsOnPanic<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail_internally("a panic in a call");
-        }
+        self.0.fail_internally("a panic in a call");
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // In a forked child the descriptors are closed, and their numbers may be others' by now.
-        if self.0.check_usable().is_ok() {
+        // In a forked child the descriptors are closed, and their numbers may be others' by now; a function that the
+        // library runs may run on a thread that leaving waits for. There the group stays.
+        if refuse_callback().is_ok() && self.0.check_usable().is_ok() {
             self.0.destroy();
             // SAFETY: nothing uses the handle after its drop.
             #[allow(unsafe_code)]

@@ -11,7 +11,7 @@ use super::group::Group;
 use crate::dtype::Op;
 use crate::error::{Error, Result, Status};
 use crate::memory::{Input, Output};
-use crate::untyped::{self, Call, Kind, Message, Place, accepted};
+use crate::untyped::{self, Call, Kind, Message, Place, accepted, refuse_callback};
 
 /// What a request keeps until it is done: vectors, pairs of them, or nothing. Sealed.
 pub trait Buffers: sealed::Buffers {}
@@ -59,9 +59,11 @@ impl<B: Buffers> Request<B> {
     ///
     /// # Errors
     ///
-    /// As the blocking call; ABORTED where the group was dropped first.
+    /// As the blocking call; ABORTED where the group was dropped first. INVALID_STATE: in a forked child, or a callback.
     pub fn wait(mut self) -> Result<B> {
         let lost = || Error::new(Status::Internal, "a request's result was lost");
+        refuse_callback()?;
+        self.running.check_usable()?;
         self.running.wait(None).unwrap_or_else(|| Err(lost()))?;
         self.buffers.take().ok_or_else(lost)
     }
@@ -69,12 +71,15 @@ impl<B: Buffers> Request<B> {
 
 impl<B: Buffers> Drop for Request<B> {
     fn drop(&mut self) {
-        if self.running.check_usable().is_ok() {
-            self.running.wait(None);
-        } else {
+        if self.running.check_usable().is_err() {
             // In a forked child nothing ends it, and nothing uses its memory.
-            self.buffers.take();
+            return;
         }
+        if refuse_callback().is_err() && !self.is_done() {
+            // It may wait for the call that runs the callback: its memory is never freed.
+            return std::mem::forget(self.buffers.take());
+        }
+        self.running.wait(None);
     }
 }
 

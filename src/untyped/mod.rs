@@ -4,12 +4,24 @@
 //! Each function checks a call's arguments, which are those of ring.h's function of the same name, in its numbers,
 //! and makes a [`Call`] or [`Message`] of them, or says why it is refused. Either goes to the group, since a
 //! collective that is refused takes its number, too: [`Group::collective`], [`Group::collective_async`].
+//!
+//! What a call was lent can't be taken out of it, to be written through a shared reference or by two calls at once:
+//!
+//! ```compile_fail
+//! use ring::untyped::{Input, Output, all_reduce};
+//!
+//! let (send, mut recv) = ([1_u8; 4], [0_u8; 4]);
+//! let call = all_reduce(Input::of(&send), Output::of(&mut recv), 4, 1, 0).unwrap();
+//! let taken = call.send;
+//! ```
 #![warn(missing_docs)]
 
+mod callback;
 mod collectives;
 mod messages;
 mod parts;
 
+pub use callback::{callback, refuse_callback};
 pub use collectives::{
     Function, RecvBlocks, SendBlocks, all_gather, all_gather_v, all_reduce, all_reduce_custom, all_to_all,
     all_to_all_v, barrier, broadcast, gather, reduce, reduce_scatter, reduce_scatter_v,

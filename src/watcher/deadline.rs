@@ -4,7 +4,6 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use super::health::{Health, State};
-use super::roll::INTERVAL;
 use super::verdict::{Jury, Verdict};
 use crate::wire::{CallHeader, Message};
 
@@ -13,6 +12,8 @@ use crate::wire::{CallHeader, Message};
 const HEARING: Duration = Duration::from_millis(900);
 /// While a warning waits for a roll, its answers are looked for this often: they come to the watcher.
 const SURVEY_LOOK: Duration = Duration::from_millis(10);
+/// How much older than a warning's time its roll may be: a rank that has come since then would be said to be missing.
+const SURVEY_AGE: Duration = Duration::from_millis(100);
 
 impl Health {
     /// Asks every rank what it does, unless they were asked just now.
@@ -100,9 +101,9 @@ impl Health {
             return Ok(None);
         }
         let now = Instant::now();
-        // Ranks that wait for one and the same rank come to ask at about one time: a roll is for all of them. One from
-        // before the standstill has this rank elsewhere.
-        let young = due.checked_sub(INTERVAL).unwrap_or(since).max(since);
+        // Ranks that wait for one and the same rank come to ask at about one time: a roll is for all of them, and who comes
+        // later waits for the next. One from before the standstill has this rank elsewhere.
+        let young = due.checked_sub(SURVEY_AGE).unwrap_or(since).max(since);
         let ripens = |state: &State| {
             let roll = state.spread.roll();
             roll.ripens(now).filter(|_| roll.is_since(young))
@@ -128,6 +129,7 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::super::health::tests::rank_and_peer;
+    use super::super::verdict::tests::inside;
     use super::*;
     use crate::frames::FrameLink;
     use crate::sys;
@@ -187,5 +189,35 @@ mod tests {
         assert!(health.failure().is_none());
         health.abort();
         assert_eq!(survey(), Ok(None));
+    }
+
+    #[test]
+    fn a_survey_takes_no_roll_from_long_before_its_time() {
+        let (health, mut peer) = rank_and_peer();
+        let call = CallHeader::new(Kind::Barrier, 1);
+        let answer = |round, presence| Frame::Present { round, rank: 1, presence };
+        let since = Instant::now();
+        health.enter(call);
+        health.call_roll();
+        await_frame(&mut peer, &Frame::RollCall { round: 1 });
+        peer.send(&answer(1, Presence::default()));
+        while health.state().spread.roll().answers()[1].is_none() {
+            health.attend();
+        }
+        // The peer enters the call after it has answered.
+        let due = since + SURVEY_AGE * 2;
+        std::thread::sleep(due - Instant::now());
+        let surveyed = loop {
+            match health.survey(since, due, |jury| jury.on_waiting_collective(&call).0) {
+                Ok(text) => break text,
+                Err(left) => std::thread::sleep(left),
+            }
+            while let Some(frame) = peer.read().unwrap() {
+                if frame == (Frame::RollCall { round: 2 }) {
+                    peer.send(&answer(2, inside(1).unwrap()));
+                }
+            }
+        };
+        assert_eq!(surveyed.as_deref(), Some("all ranks have made call 1"));
     }
 }

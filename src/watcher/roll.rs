@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::wire::Presence;
 
 /// A roll is called anew at most this often, whoever asks.
-pub(super) const INTERVAL: Duration = Duration::from_millis(900);
+const INTERVAL: Duration = Duration::from_millis(900);
 /// An answer takes microseconds, and on a host with far more processes than cores this long. A rank that left
 /// the round before unanswered has had its time since then.
 const PATIENCE: Duration = Duration::from_millis(500);

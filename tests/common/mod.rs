@@ -91,18 +91,17 @@ pub fn all_reduce<'a>(
 ) -> Call<'a> {
     let count = recv.len() / dtype.size();
     let (send, recv) = (Region::from_slice(send), Region::from_slice(recv));
-    Call { send, recv, ..Call::new(Kind::AllReduce, count).by_op(dtype, op) }
+    Call::new(Kind::AllReduce, count).by_op(dtype, op).between(send, recv)
 }
 
 /// An all-gather between two byte vectors.
 pub fn all_gather<'a>(send: &'a mut [u8], recv: &'a mut [u8], dtype: ring::dtype::Dtype) -> Call<'a> {
     let count = send.len() / dtype.size();
     let (send, recv) = (Region::from_slice(send), Region::from_slice(recv));
-    Call { send, recv, ..Call::new(Kind::AllGather, count).of(dtype) }
+    Call::new(Kind::AllGather, count).of(dtype).between(send, recv)
 }
 
 /// A message in a byte vector.
 pub fn message(buffer: &mut [u8], dtype: ring::dtype::Dtype, peer: usize) -> Message<'_> {
-    let count = buffer.len() / dtype.size();
-    Message { buffer: Region::from_slice(buffer), count, dtype, peer }
+    Message::of(Region::from_slice(buffer), dtype, peer)
 }

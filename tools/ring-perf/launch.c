@@ -1,6 +1,7 @@
 #include "launch.h"
 
 #include "local_hosts.h"
+#include "say.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -29,8 +30,7 @@ static pid_t start(int rank, rank_body *body, const char *hosts, const void *dat
 #endif
   if (getppid() != parent) _exit(1);
   int status = body(rank, hosts, data);
-  fflush(NULL);
-  _exit(status);
+  _exit(written(status));
 }
 
 static int rank_of(pid_t child, const pid_t *children, int ranks) {

@@ -138,9 +138,10 @@ static int predict(const options_t *options) {
 }
 
 int main(int argc, char **argv) {
+  hold_streams();
   options_t options = parse_options(argc, argv);
-  if (options.predict) return predict(&options);
-  if (options.ranks == 0) return run_rank_of_environment(&options);
+  if (options.predict) return written(predict(&options));
+  if (options.ranks == 0) return written(run_rank_of_environment(&options));
   if (options.connections == 0) options.connections = 1;
   return launch(options.ranks, run_local_rank, &options);
 }

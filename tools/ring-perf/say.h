@@ -13,4 +13,9 @@ void end_progress(void);
 
 void print_json_string(const char *text);
 
+/* Keeps the numbers of standard streams that are closed from sockets, which what is printed would go to. */
+void hold_streams(void);
+/* Ends the output: the exit status, or 1 where what was printed on stdout is lost. */
+int written(int exit_status);
+
 #endif

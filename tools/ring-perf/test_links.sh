@@ -123,6 +123,11 @@ assert links[0]["least_us"] > 10000, links' <"$work/out" || fail "the long round
 
   ! ls "$work"/ring-perf-* >/dev/null 2>&1 || fail "a hostfile of one address is left:"
 fi
+if [ -c /dev/full ]; then
+  ! "$perf" --links --ranks 1 >/dev/full 2>/dev/null || fail "a report that is lost is a success:"
+fi
+! "$perf" --links --ranks 2 2>"$work/err" >&- || fail "a report without stdout is a success:"
+grep -q "writing to stdout" "$work/err" || fail "a report went elsewhere than to stdout:"
 
 run_links --ranks 3
 [ "$(grep -cv '^#' "$work/out")" -eq 3 ] || fail "not three edges:"
