@@ -1,4 +1,20 @@
-// ring.hpp alone, as each compiler and standard sees it: every template is made once.
+// ring.hpp, as each compiler and standard sees it: every template is made once. It stands alone, but for macros that
+// other headers have, and where the standard library's are there before it and no longer protect it from them.
+#if defined(WITH_MACROS)
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <complex>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#endif
 #include <ring.hpp>
 
 #include <array>
