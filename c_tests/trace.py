@@ -202,6 +202,16 @@ def odd_files(paths, directory):
     names = [event for event in whole["traceEvents"] if event["ph"] == "M"]
     failure = {"ph": "i", "pid": whole["otherData"]["rank"], "tid": calls[0]["tid"], "name": "failed", "cat": "failure",
                "ts": calls[0]["ts"], "s": "p", "args": {}}
+    for name in ("0badcafe", "1700000000.000000001-7"):
+        other = made("other", json.dumps({**whole, "otherData": {**whole["otherData"], "ring": name}}))
+        rings = ", ".join(sorted([name, whole["otherData"]["ring"]]))
+        for what in ("join", "draw"):
+            assert run(what, paths[0], other) == (1, "", f"trace.py: files of several rings: {rings}\n")
+    nameless = [made(f"nameless-{rank}", json.dumps({**whole, "otherData": {**whole["otherData"], "ring": f"1700000000.00000000{rank}-7"}}))
+                for rank in range(2)]
+    assert run("join", *nameless)[0] == 0
+    joined = made("joined", run("join", *paths)[1])
+    assert run("draw", joined) == (1, "", f"trace.py: {joined} is no trace of a rank\n")
     path = made("failure", json.dumps({**whole, "traceEvents": [*names, failure]}))
     status, drawn, _ = run("draw", path)
     assert status == 0 and xml.etree.ElementTree.fromstring(drawn) is not None
