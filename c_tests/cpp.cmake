@@ -30,6 +30,8 @@ foreach(compiler g++ clang++)
   if(${variable}_PATH)
     ring_test(cpp_header_${compiler}_beside_macros ${${variable}_PATH} 60 -std=c++17 -DWITH_MACROS -Wall -Wextra -Werror
       -fsyntax-only "-I${RING_ROOT}/include" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpp/header.cc")
+    ring_test(cpp_errors_${compiler} sh 60 "${CMAKE_CURRENT_SOURCE_DIR}/first_errors.sh" ${${variable}_PATH}
+      "${RING_ROOT}/include" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpp/errors.cc")
     ring_test(cpp_header_${compiler}_without_exceptions ${${variable}_PATH} 60 -std=c++17 -fno-exceptions -Wall -Wextra -Werror
       -fsyntax-only "-I${RING_ROOT}/include" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpp/header.cc")
   endif()

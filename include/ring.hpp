@@ -7,7 +7,8 @@
  * - A function that can fail ends with a ring::report. Left out, a failure is thrown as ring::error; given a
  *   ring::failure or a std::error_code, it is stored there (success clears it), and what is returned is empty.
  * - A buffer is anything with std::data and std::size, such as a std::vector, std::array, array or std::span, or a
- *   ring::span(pointer, count). Its element type is the call's.
+ *   ring::span(pointer, count). Its element type is the call's. Counts and displacements are std::size_t, such as in a
+ *   std::vector<std::size_t>.
  * - Nothing is refused here: where the lengths of a call's buffers don't fit each other it is given to the library as one
  *   that it refuses, so that it takes its number as any refused call does. Nothing is read or written then.
  * - Any thread may call any function on any group, as in C.
@@ -519,17 +520,23 @@ struct anchor {
 
 /* Lengths of two buffers of a call, and whether they are as the call has them. */
 struct lengths {
-  const char *call, *rule;
+  const char *call, *rule;  /* no rule where one has the other's length for each rank */
   std::size_t send, recv;
   bool fit;
+  bool in_send = false;     /* which one, */
+  int ranks = 0;            /* and how many they are */
 
   /* What the library is told; it refuses the count that stands for what doesn't fit, since no memory holds so many. */
   std::size_t count(std::size_t elements) const noexcept {
     return fit ? elements : (std::numeric_limits<std::size_t>::max)();
   }
   std::string text() const {
-    return std::string(call) + ": send has " + std::to_string(send) + " elements and recv " + std::to_string(recv) +
-           ", but " + rule;
+    const std::string name(call);
+    if (rule) return name + ": send has " + std::to_string(send) + " elements and recv " + std::to_string(recv) + ", but " + rule;
+    const std::uint64_t whole = in_send ? send : recv, part = in_send ? recv : send;
+    return name + (in_send ? ": send has " : ": recv has ") + std::to_string(whole) + " elements and needs " +
+           std::to_string(part * static_cast<std::uint64_t>(ranks)) + (in_send ? " (recv's " : " (send's ") +
+           std::to_string(part) + " for each of " + std::to_string(ranks) + " ranks)";
   }
 };
 
@@ -561,35 +568,59 @@ inline std::uint32_t to_ms(std::chrono::milliseconds time, std::uint32_t least) 
 }
 
 constexpr ring_op_t number(op how) noexcept { return static_cast<ring_op_t>(how); }
+template <class T, class = void>
+struct has_dtype : std::false_type {};
+template <class T>
+struct has_dtype<T, std::void_t<decltype(dtype_of<T>::value)>> : std::true_type {};
+/* What a caller did wrong is said by a static_assert. Nothing is instantiated then that would fail before it, or after it. */
 template <class T>
 constexpr ring_dtype_t number() noexcept {
-  static_assert(std::is_trivially_copyable_v<T>, "elements travel as their bytes");
-  static_assert(sizeof(T) == size_of(dtype_v<T>), "dtype_of<T> has another size than T");
-  return static_cast<ring_dtype_t>(dtype_v<T>);
+  static_assert(has_dtype<T>::value,
+                "this element type has no ring dtype: specialise ring::dtype_of, or reduce by a function");
+  if constexpr (has_dtype<T>::value) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements travel as their bytes");
+    static_assert(sizeof(T) == size_of(dtype_v<T>), "dtype_of<T> has another size than T");
+    return static_cast<ring_dtype_t>(dtype_v<T>);
+  } else {
+    return -1;
+  }
+}
+
+template <class C>
+constexpr bool checked_buffer() noexcept {
+  static_assert(is_buffer<C>::value, "a buffer is something with std::data and std::size, such as std::vector; one value is "
+                                     "ring::span(&x, 1); std::vector<bool> is none");
+  return is_buffer<C>::value;
 }
 
 /* What is sent. */
 template <class C>
 constexpr auto input(const C &buffer) noexcept {
-  static_assert(is_buffer<const C>::value, "a buffer has std::data and std::size (std::vector<bool> has not)");
-  return span<const std::remove_cv_t<element_of<const C>>>(std::data(buffer), std::size(buffer));
+  if constexpr (checked_buffer<const C>()) {
+    return span<const std::remove_cv_t<element_of<const C>>>(std::data(buffer), std::size(buffer));
+  } else {
+    return span<const std::byte>();
+  }
 }
 
 /* What is received, or sent after the call has returned: not the elements of an object that is about to end. */
 template <class C>
 constexpr auto lasting(C &&buffer) noexcept {
   using bare = std::remove_reference_t<C>;
-  static_assert(is_buffer<bare>::value, "a buffer has std::data and std::size (std::vector<bool> has not)");
-  static_assert(std::is_lvalue_reference_v<C> || is_view<std::remove_cv_t<bare>>::value ||
-                    std::is_const_v<element_of<bare>>,
-                "the buffer ends before the call has written it");
-  return span<element_of<bare>>(std::data(buffer), std::size(buffer));
+  if constexpr (checked_buffer<bare>()) {
+    static_assert(std::is_lvalue_reference_v<C> || is_view<std::remove_cv_t<bare>>::value ||
+                      std::is_const_v<element_of<bare>>,
+                  "the buffer ends before the call has written it");
+    return span<element_of<bare>>(std::data(buffer), std::size(buffer));
+  } else {
+    return span<std::byte>();
+  }
 }
 
 template <class C>
 constexpr auto output(C &&buffer) noexcept {
   using bare = std::remove_reference_t<C>;
-  static_assert(!is_buffer<bare>::value || !std::is_const_v<element_of<bare>>, "the buffer is const");
+  if constexpr (is_buffer<bare>::value) static_assert(!std::is_const_v<element_of<bare>>, "the buffer is const");
   return lasting(std::forward<C>(buffer));
 }
 
@@ -684,9 +715,10 @@ struct reduction {
     if constexpr (std::is_invocable_v<Fn &, const T &, const T &>) {
       for (std::size_t i = 0; i < count; i++) acc[i] = static_cast<T>(fn(std::as_const(acc[i]), input[i]));
     } else {
-      static_assert(std::is_invocable_v<Fn &, T *, const T *, std::size_t>,
-                    "the function is T(T acc, T in) or void(T *acc, const T *in, std::size_t count)");
-      fn(acc, input, count);
+      constexpr bool takes_many = std::is_invocable_v<Fn &, T *, const T *, std::size_t>;
+      static_assert(takes_many, "the function is T(T acc, T in) or void(T *acc, const T *in, std::size_t count); "
+                                "ring::op::sum is meant for RING_OP_SUM");
+      if constexpr (takes_many) fn(acc, input, count);
     }
   }
 
@@ -1219,10 +1251,10 @@ class group {
     to(detail::failure_of(returned, anchor_.get(), sizes));
   }
   detail::lengths send_holds(const char *call, std::size_t send, std::size_t recv) const noexcept {
-    return {call, "send has recv's length for each rank", send, recv, detail::holds(send, recv, size())};
+    return {call, nullptr, send, recv, detail::holds(send, recv, size()), true, size()};
   }
   detail::lengths recv_holds(const char *call, std::size_t send, std::size_t recv) const noexcept {
-    return {call, "recv has send's length for each rank", send, recv, detail::holds(recv, send, size())};
+    return {call, nullptr, send, recv, detail::holds(recv, send, size()), false, size()};
   }
   detail::lengths scattered(const char *call, std::size_t send, std::size_t recv,
                             span<const std::size_t> counts) const noexcept {

@@ -21,18 +21,20 @@ void wrong_lengths(ring::group &group) {
   std::vector<std::size_t> huge(ranks, 3);
   huge[0] = SIZE_MAX - 2;
   huge.back() = 9;
-  const auto refused = [&](auto call, bool is_own = true) {
+  const auto refused = [&](auto call, bool is_own = true, const std::string &text = " elements and ") {
     const auto how = thrown_by(call);
     CHECK(how.status == status::invalid_argument && how.rank == -1 && how.sequence == 0, "%s", how.text.c_str());
-    CHECK(!is_own || how.text.find("send has ") != std::string::npos, "%s", how.text.c_str());
+    CHECK(!is_own || how.text.find(text) != std::string::npos, "%s", how.text.c_str());
     CHECK(!group.failure());
   };
   const auto op = ring::op::sum;
   refused([&] { group.all_reduce(part, one_more, op); });
   refused([&] { group.reduce_scatter(many, one_more, op); });
-  refused([&] { group.reduce_scatter(less, part, op); });
+  const std::string length = std::to_string(less.size()), needs = " elements and needs " + std::to_string(3 * ranks) + " (",
+                    rest = "'s 3 for each of " + std::to_string(ranks) + " ranks)";
+  refused([&] { group.reduce_scatter(less, part, op); }, true, "ring_reduce_scatter: send has " + length + needs + "recv" + rest);
   refused([&] { group.all_gather(one_more, many); });
-  refused([&] { group.all_gather(part, less); });
+  refused([&] { group.all_gather(part, less); }, true, "ring_all_gather: recv has " + length + needs + "send" + rest);
   refused([&] { group.all_to_all(many, less); });
   if (ranks > 1) refused([&] { group.all_to_all(less, less); });
   refused([&] { group.all_gather_v(part, less, counts); });
