@@ -15,7 +15,7 @@ import (
 
 // Config is what a group is made of. Exactly one of Hostfile, Hosts and Rendezvous is set. A zero means the default.
 type Config struct {
-	// Rank is this process's, from 0.
+	// Rank is this process's, from 0. It has no default: a Config that leaves it out is rank 0's.
 	Rank int
 	// Size is the number of ranks; it may be left out where a hostfile tells it.
 	Size int

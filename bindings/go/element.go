@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"reflect"
+	"strings"
 	"unsafe"
 )
 
@@ -83,12 +84,12 @@ func (r *refusal) buffer(name string, slice any) buffer {
 	value := reflect.ValueOf(slice)
 	b := buffer{dtype: noType, of: value.Type()}
 	if value.Kind() != reflect.Slice {
-		r.because("%s is a %v, and no slice", name, b.of)
+		r.because("%s is %s %v, and no slice", name, article(b.of), b.of)
 		return b
 	}
 	b.dtype = typeOf(b.of.Elem())
 	if b.dtype == noType {
-		r.because("%s is a %v, whose elements are none that libring has", name, b.of)
+		r.because("%s is a %v: libring has no such element type", name, b.of)
 		return b
 	}
 	b.count = value.Len()
@@ -96,6 +97,14 @@ func (r *refusal) buffer(name string, slice any) buffer {
 		b.start = (*C.char)(value.UnsafePointer())
 	}
 	return b
+}
+
+// article is the one before a type's name in English.
+func article(of reflect.Type) string {
+	if strings.ContainsRune("aeio", rune(of.String()[0])) {
+		return "an"
+	}
+	return "a"
 }
 
 // pair takes the two buffers of a call. One that doesn't matter on this rank may be nil.
@@ -141,7 +150,8 @@ func (r *refusal) equal(send, recv int) {
 // times refuses a whole that isn't so many parts for every rank.
 func (r *refusal) times(wholeName string, whole int, partName string, part, size int) {
 	if whole%size != 0 || whole/size != part {
-		r.because("%s has %d elements, and %s %d for each of %d ranks", wholeName, whole, partName, part, size)
+		r.because("%s has %d elements and needs %d (%s's %d for each of %d ranks)", wholeName, whole,
+			uint64(part)*uint64(size), partName, part, size)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ring_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,14 +30,17 @@ func init() {
 		everyones := make([]float32, 4*r.size)
 
 		refused(g.AllReduce(make([]complex128, 2), ring.Sum), "all_reduce", "buf is a []complex128")
-		refused(g.AllReduce([]string{"a"}, ring.Sum), "buf is a []string")
+		refused(g.AllReduce([]string{"a"}, ring.Sum), "buf is a []string: libring has no such element type")
 		refused(g.AllReduce([4]float32{}, ring.Sum), "[4]float32", "no slice")
 		refused(g.AllReduce(nil, ring.Sum), "buf is nil")
-		refused(g.AllReduce(7, ring.Sum), "no slice")
+		refused(g.AllReduce(7, ring.Sum), "buf is an int, and no slice")
+		refused(g.AllReduce(uint8(7), ring.Sum), "buf is a uint8, and no slice")
 		refused(g.AllReduceInto(four, five, ring.Sum), "send has 4 elements, and recv 5")
 		refused(g.AllReduceInto(four, make([]int32, 4), ring.Sum), "send is a []float32, and recv a []int32")
-		refused(g.ReduceScatter(append(everyones, 0), four, ring.Sum), "reduce_scatter", "and recv 4 for each")
-		refused(g.AllGather(five, everyones), "and send 5 for each")
+		refused(g.ReduceScatter(append(everyones, 0), four, ring.Sum), "reduce_scatter",
+			fmt.Sprintf("send has %d elements and needs %d (recv's 4 for each of %d ranks)", 4*r.size+1, 4*r.size, r.size))
+		refused(g.AllGather(five, everyones),
+			fmt.Sprintf("recv has %d elements and needs %d (send's 5 for each of %d ranks)", 4*r.size, 5*r.size, r.size))
 		refused(g.Broadcast(make([]uintptr, 1), 0), "[]uintptr")
 		refused(g.Broadcast(four, r.size), "root is")
 		refused(g.Broadcast(four, 1<<40), "root is")
@@ -44,8 +48,8 @@ func init() {
 		refused(g.Scatter(nil, nil, (r.number+1)%r.size), "nil")
 		if r.size == 1 {
 			refused(g.Reduce(four, five, ring.Sum, 0), "send has 4 elements, and recv 5")
-			refused(g.Gather(four, five, 0), "recv has 5 elements, and send 4")
-			refused(g.Scatter(five, four, 0), "send has 5 elements, and recv 4")
+			refused(g.Gather(four, five, 0), "recv has 5 elements and needs 4 (send's 4")
+			refused(g.Scatter(five, four, 0), "send has 5 elements and needs 4 (recv's 4")
 		} else {
 			refused(g.AllToAll(make([]int8, r.size+1), make([]int8, r.size+1)), "as many for each")
 		}

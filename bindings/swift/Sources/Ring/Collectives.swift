@@ -92,7 +92,9 @@ extension Group {
   }
 
   func partsText(_ call: String, _ name: String, _ whole: Int, _ part: Int) -> String {
-    "\(call): \(name) has \(whole) elements, which aren't \(size) parts of \(part)"
+    let other = name == "send" ? "recv" : "send"
+    // A text alone: what wraps is longer than memory.
+    return "\(call): \(name) has \(whole) elements and needs \(part &* size) (\(other)'s \(part) for each of \(size) ranks)"
   }
 
   func pairText(_ call: String, _ send: Int, _ recv: Int) -> String {

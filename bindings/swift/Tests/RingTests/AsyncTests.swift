@@ -40,7 +40,7 @@ final class AsyncTests: XCTestCase {
         throw Wrong(description: "no failure")
       } catch let error as RingError {
         try expectEqual(error.status, .invalidArgument)
-        try expect(error.text.contains("3 elements, which aren't 2 parts"), error.text)
+        try expect(error.text.contains("send has 3 elements and needs 2 (recv's 1 for each of 2 ranks)"), error.text)
       }
       try await group.barrier()
     }
