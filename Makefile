@@ -19,12 +19,13 @@
 # make docs       the header's documentation to build/docs/html, the crate's to target/doc
 # make abi        the ABI beside its list (abi/libring.abi) and the last release; `make abi-update` accepts additions
 # make header     include/ring.h from src/ffi
-# make install    PREFIX=/usr/local LIBDIR=lib INCLUDEDIR=include DESTDIR=
+# make install    PREFIX=/usr/local LIBDIR=lib INCLUDEDIR=include BINDIR=bin DESTDIR=
 # make deps       the commands that these need, by apt-get
 
 PREFIX ?= /usr/local
 LIBDIR ?= lib
 INCLUDEDIR ?= include
+BINDIR ?= bin
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
 BENCH_FLAGS ?=
@@ -185,13 +186,16 @@ abi-update: library
 header:
 	@$(STEP) "generating include/ring.h" "" cargo check --locked
 
-# The plugin is built last.
+# The plugin is built last; whoever has it may still lack the ring-perf that is installed.
 MPI_PLUGIN := target/release/libring_mpi.$(SUFFIX)
+INSTALLED_PERF := target/release/libring/ring-perf
 $(MPI_PLUGIN):
 	@$(MAKE) --no-print-directory tools
+$(INSTALLED_PERF): | $(MPI_PLUGIN)
+	@$(MAKE) --no-print-directory tools
 
-install: $(MPI_PLUGIN)
-	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTDIR="$(DESTDIR)" sh packaging/install.sh
+install: $(MPI_PLUGIN) $(INSTALLED_PERF)
+	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" BINDIR="$(BINDIR)" DESTDIR="$(DESTDIR)" sh packaging/install.sh
 
 clean:
 	cargo clean

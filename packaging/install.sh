@@ -1,19 +1,21 @@
 #!/bin/sh
-# Installs what `make` has built: the library, the plugin that stock MLX loads, the headers, and what tells others how to link.
-# From the environment: PREFIX (/usr/local), LIBDIR and INCLUDEDIR (lib, include: below PREFIX), DESTDIR
+# Installs what `make` has built: the library, the plugin that stock MLX loads, ring-perf, the headers, and what tells others how to
+# link. From the environment: PREFIX (/usr/local), LIBDIR, INCLUDEDIR and BINDIR (lib, include, bin: below PREFIX), DESTDIR
 # (a staging root, empty), LIB_DIR (target/release).
 set -eu
 cd "$(dirname "$0")/.."
 prefix=${PREFIX:-/usr/local}
 libdir=${LIBDIR:-lib}
 includedir=${INCLUDEDIR:-include}
+bindir=${BINDIR:-bin}
 built=${LIB_DIR:-target/release}
 
 case $prefix in /*) ;; *) echo "PREFIX is \"$prefix\", not an absolute path" >&2; exit 1 ;; esac
-case $libdir$includedir in
-  /* | *..*) echo "LIBDIR and INCLUDEDIR are paths below PREFIX, such as lib/x86_64-linux-gnu" >&2; exit 1 ;;
-esac
-case $includedir in /*) echo "INCLUDEDIR is a path below PREFIX" >&2; exit 1 ;; esac
+for below in "$libdir" "$includedir" "$bindir"; do
+  case $below in
+    /* | *..*) echo "LIBDIR, INCLUDEDIR and BINDIR are paths below PREFIX, such as lib/x86_64-linux-gnu" >&2; exit 1 ;;
+  esac
+done
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 major=${version%%.*}
@@ -25,7 +27,7 @@ if [ "$(uname -s)" = Darwin ]; then
 else
   suffix=so shared=libring.so.$version soname=libring.so.$major static_libs="-lpthread -ldl -lm"
 fi
-for file in "$built/libring.$suffix" "$built/libring.a" "$built/libring_mpi.$suffix"; do
+for file in "$built/libring.$suffix" "$built/libring.a" "$built/libring_mpi.$suffix" "$built/libring/ring-perf"; do
   [ -f "$file" ] || { echo "$file is missing: run make first" >&2; exit 1; }
 done
 
@@ -44,7 +46,8 @@ filled() {
 
 lib=${DESTDIR:-}$prefix/$libdir
 include=${DESTDIR:-}$prefix/$includedir
-mkdir -p "$lib/pkgconfig" "$lib/cmake/Ring" "$include"
+bin=${DESTDIR:-}$prefix/$bindir
+mkdir -p "$lib/pkgconfig" "$lib/cmake/Ring" "$lib/libring" "$include" "$bin"
 # A file of its own and a rename: a program that has the old library loaded keeps it whole.
 put() {
   rm -f "$3.new"
@@ -57,6 +60,9 @@ ln -sf "$shared" "$lib/$soname"
 ln -sf "$soname" "$lib/libring.$suffix"
 # It looks for the library beside itself.
 put 755 "$built/libring_mpi.$suffix" "$lib/libring_mpi.$suffix"
+# It looks one folder up; a loader goes by where the file is, and not by the link.
+put 755 "$built/libring/ring-perf" "$lib/libring/ring-perf"
+ln -sf "$(way_up "$bindir")/$libdir/libring/ring-perf" "$bin/ring-perf"
 put 644 "$built/libring.a" "$lib/libring.a"
 put 644 include/ring.h "$include/ring.h"
 put 644 include/ring.hpp "$include/ring.hpp"

@@ -4,7 +4,7 @@
 set -eu
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 RING_STAGE="$checkout/build/stage"
-PREFIX="$RING_STAGE" LIBDIR=lib INCLUDEDIR=include DESTDIR="" sh "$checkout/packaging/install.sh" >/dev/null
+PREFIX="$RING_STAGE" LIBDIR=lib INCLUDEDIR=include BINDIR=bin DESTDIR="" sh "$checkout/packaging/install.sh" >/dev/null
 export RING_STAGE PKG_CONFIG_PATH="$RING_STAGE/lib/pkgconfig"
 export LD_LIBRARY_PATH="$RING_STAGE/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export DYLD_LIBRARY_PATH="$RING_STAGE/lib${DYLD_LIBRARY_PATH:+:$DYLD_LIBRARY_PATH}"

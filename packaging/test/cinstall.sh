@@ -1,5 +1,5 @@
 #!/bin/sh
-# `cargo cinstall` puts in place what packaging/install.sh does: the same files but for the CMake package and the plugin, the same names, the
+# `cargo cinstall` puts in place what packaging/install.sh does: the same files but for the CMake package, the plugin and ring-perf, the same names, the
 # same exports. It needs cargo-c; without it this is skipped, which RING_TESTS_REQUIRE_CINSTALL=1 makes a failure. LIB_DIR as for install.sh.
 set -eu
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
@@ -26,7 +26,7 @@ for whose in ours theirs; do
   mv "$work/stage$work/$whose" "$work/$whose"
 done
 
-files() { (cd "$work/$1" && find . ! -type d ! -path '*/cmake/*' ! -name 'libring_mpi.*' | sort); }
+files() { (cd "$work/$1" && find . ! -type d ! -path '*/cmake/*' ! -name 'libring_mpi.*' ! -name ring-perf | sort); }
 files ours >"$work/files"
 files theirs | diff "$work/files" - || fail "other files"
 diff -r "$work/ours/include" "$work/theirs/include" || fail "other headers"

@@ -41,8 +41,11 @@ for libdir in lib lib/some-triplet; do
     [ "$(readlink "$lib/libring.so")" = libring.so.0 ] || fail "libring.so doesn't lead to libring.so.0"
     [ "$(readlink "$lib/libring.so.0")" = libring.so.0.1.0 ] || fail "libring.so.0 doesn't lead to libring.so.0.1.0"
     sh "$checkout/plugins/mpi/test/exports.sh" "$lib/libring_mpi.so" || fail "the plugin for MLX"
+    readelf -d "$prefix/bin/ring-perf" | grep -q 'RUNPATH.*\[$ORIGIN/\.\.\]' || fail "ring-perf looks elsewhere for the library"
     readelf -d "$lib/libring.so" | grep -q 'SONAME.*\[libring.so.0\]' || fail "the library isn't called libring.so.0"
   fi
+
+  "$prefix/bin/ring-perf" --ranks 2 -b 8 -e 8 -n 1 >"$work/perf" 2>&1 || fail "$(cat "$work/perf")"
 
   mkdir "$work/by pkg-config"
   cd "$work/by pkg-config"

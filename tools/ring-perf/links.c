@@ -204,7 +204,7 @@ static int test_addresses(const table_t *table, const char *hosts) {
 int test_links_of_environment(bool json) {
   ring_group_t *group;
   ring_status_t status = ring_group_create_from_env(&group);
-  if (status != RING_STATUS_OK) return say_failure("joining the ring of the environment", status);
+  if (status != RING_STATUS_OK) return say_no_ring(status, "ring-perf --links");
   int rank = ring_group_rank(group), size = ring_group_size(group);
   char *hosts = hostfile_of_environment();
   int addresses = hosts ? hostfile_addresses(hosts, rank) : 1;

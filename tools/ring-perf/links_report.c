@@ -116,16 +116,18 @@ void print_links(const table_t *table, const common_t *common) {
          "alone (GB/s)  ", "at once (GB/s) ");
   printf("# %-9s  %-*s  %-*s  %9s %9s %9s   %9s %9s  %9s %9s   %s\n", "ranks", widths[0], "hosts", widths[1], "address",
          "least", "median", "p99", "right", "left", "right", "left", "verdict");
-  bool whole = true;
+  bool whole = true, inside_host = true;
   for (size_t i = 0; i < link_count(table); i++) {
     print_link(table, &table->links[i], common, widths);
     whole &= table->links[i].measured;
+    inside_host &= table->links[i].inside_host;
   }
   printf("#\n# Median%s: least round trip %.4g us, %.4g GB/s one way", common->between_hosts ? " of the edges between hosts" : "",
          common->round_trip_us, common->gb_s);
   if (common->at_once > 0) printf("; at once each way carries %.2f of what it carries alone", common->at_once);
   printf("\n# Slow is less than 1/%g of that bandwidth, or a least round trip of %g times that and %g us more.\n", BANDWIDTH_RATIO,
          ROUND_TRIP_RATIO, ROUND_TRIP_MARGIN_US);
+  if (inside_host) printf("# All ranks are on one host: verdicts depend on what else it does.\n");
   for (size_t i = 0; i < link_count(table); i++) print_slow(table, &table->links[i], common);
   if (whole) print_loss(table, common);
   else printf("# The test has failed before its end.\n");

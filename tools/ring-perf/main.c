@@ -116,7 +116,7 @@ static int run_rank_of_environment(options_t *options) {
   if (options->connections) setenv("RING_CONNECTIONS", number, 1);
   ring_group_t *group;
   ring_status_t status = ring_group_create_from_env(&group);
-  if (status != RING_STATUS_OK) return say_failure("joining the ring of the environment", status);
+  if (status != RING_STATUS_OK) return say_no_ring(status, "ring-perf");
   const char *connections = getenv("RING_CONNECTIONS");
   options->connections = connections && atoi(connections) ? atoi(connections) : 1;
   int result = run(group, options);

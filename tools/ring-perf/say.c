@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { MAX_TEXT = 2048 };
@@ -15,6 +16,15 @@ int say_failure(const char *who, ring_status_t status) {
   char text[MAX_TEXT];
   ring_last_error(text, sizeof text);
   fprintf(stderr, "ring-perf: %s: %s: %s\n", who, ring_status_name(status), text);
+  return 1;
+}
+
+int say_no_ring(ring_status_t status, const char *command) {
+  say_failure("joining the ring of the environment", status);
+  bool is_described = getenv("RING_RANK") || getenv("RING_HOSTFILE") || getenv("RING_RENDEZVOUS");
+  if (status == RING_STATUS_INVALID_CONFIG && !is_described) {
+    fprintf(stderr, "ring-perf: for ranks on this host: %s --ranks 4\n", command);
+  }
   return 1;
 }
 

@@ -6,6 +6,8 @@
 
 /* Says what failed, with the library's text of this thread's last failure. Returns 1, the exit status. */
 int say_failure(const char *who, ring_status_t status);
+/* The same of the ring that the environment should describe; where it describes none, the command that needs none as well. */
+int say_no_ring(ring_status_t status, const char *command);
 
 /* Shows what goes on while it does, on a terminal; the next text replaces it. */
 void show_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -131,6 +131,7 @@ grep -q "writing to stdout" "$work/err" || fail "a report went elsewhere than to
 
 run_links --ranks 3
 [ "$(grep -cv '^#' "$work/out")" -eq 3 ] || fail "not three edges:"
+has "^# All ranks are on one host: verdicts depend on what else it does.$" out
 has "^# Median: least round trip" out
 run_links --ranks 2
 [ "$(grep -cv '^#' "$work/out")" -eq 1 ] || fail "not one edge:"
@@ -139,5 +140,5 @@ has "there is nothing to test" out
 expect 2 --links --model 1,1
 expect 2 --links --ranks 2 -b 8
 has "no other options" err
-(unset RING_RANK MLX_RANK && expect 1 --links && has "RING_RANK" err) || exit 1
+(unset RING_RANK MLX_RANK && expect 1 --links && has "RING_RANK" err && has "for ranks on this host: ring-perf --links --ranks 4" err) || exit 1
 exit 0

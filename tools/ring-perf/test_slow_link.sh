@@ -91,6 +91,7 @@ cables even
 run_ring even 0
 names even
 has even "^# No edge is slow"
+! grep -q "on one host" "$work/even.0" || fail even "said to be on one host"
 [ "$(grep -c ' ok$' "$work/even.0")" -eq $SIZE ] || fail even "not $SIZE edges"
 for host in 1 2 3; do [ ! -s "$work/even.$host" ] || fail even "rank $host says something"; done
 
