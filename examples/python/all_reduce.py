@@ -9,6 +9,7 @@ import numpy as np
 OPS = {"sum": 0, "max": 1, "min": 2, "prod": 3, "mean": 4, "band": 5, "bor": 6, "bxor": 7}
 DTYPES = {"bool": 0, "uint8": 1, "uint16": 2, "uint32": 3, "uint64": 4, "int8": 5, "int16": 6, "int32": 7, "int64": 8,
           "float16": 9, "float32": 10, "float64": 11, "complex64": 13}
+INVALID_ARGUMENT = 1
 
 # RING_LIBRARY is for a library that isn't where the system looks.
 NAME = "libring.0.dylib" if sys.platform == "darwin" else "libring.so.0"
@@ -44,7 +45,10 @@ def all_reduce(group, array, op="sum"):
         raise ValueError("the array's memory must be contiguous, writeable and in the machine's byte order")
     # An unknown type or operation is for the library to refuse: so the call takes its number on every rank.
     dtype, number = DTYPES.get(array.dtype.name, -1), OPS.get(op, -1)
-    check(ring.ring_all_reduce(group, array.ctypes.data, array.ctypes.data, array.size, dtype, number))
+    status = ring.ring_all_reduce(group, array.ctypes.data, array.ctypes.data, array.size, dtype, number)
+    if dtype == -1 and status == INVALID_ARGUMENT:
+        raise TypeError(f"{array.dtype.name} has no libring type")
+    check(status)
 
 
 if __name__ == "__main__":
