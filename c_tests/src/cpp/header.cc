@@ -78,3 +78,10 @@ void use(ring::group &group, std::vector<float> &in, std::array<float, 4> &out, 
   auto g = group.send_async(std::span<const float>(in), 1);
 #endif
 }
+
+#if defined(WITH_TEMPORARY)
+// Elements of a const object that is about to end are no more lasting than others.
+void use(ring::group &group, const std::vector<float> (*made)());
+
+void use(ring::group &group, const std::vector<float> (*made)()) { group.send_async(made(), 1).get(); }
+#endif
