@@ -28,6 +28,11 @@ foreach(compiler g++ clang++)
     endif()
   endforeach()
   if(${variable}_PATH)
+    ring_test(cpp_header_${compiler}_beside_macros ${${variable}_PATH} 60 -std=c++17 -DWITH_MACROS -Wall -Wextra -Werror
+      -fsyntax-only "-I${RING_ROOT}/include" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpp/header.cc")
+    ring_test(cpp_header_${compiler}_temporary ${${variable}_PATH} 60 -std=c++17 -DWITH_TEMPORARY -fsyntax-only
+      "-I${RING_ROOT}/include" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpp/header.cc")
+    set_tests_properties(cpp_header_${compiler}_temporary PROPERTIES PASS_REGULAR_EXPRESSION "the buffer ends before the call does")
     ring_test(cpp_header_${compiler}_without_exceptions ${${variable}_PATH} 60 -std=c++17 -fno-exceptions -Wall -Wextra -Werror
       -fsyntax-only "-I${RING_ROOT}/include" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpp/header.cc")
   endif()

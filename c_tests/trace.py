@@ -176,6 +176,43 @@ def tool(paths, traces):
     assert len(bars) > sum(len(trace.calls) for trace in traces)
 
 
+def odd_files(paths, directory):
+    """What is no trace is named; failures alone, and nothing at all, can be in one."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools/trace.py")
+
+    def run(*arguments):
+        done = subprocess.run([sys.executable, program, *arguments], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    def made(name, content):
+        with open(f"{directory}/{name}", "w", encoding="utf-8") as file:
+            file.write(content)
+        return file.name
+
+    with open(paths[0], encoding="utf-8") as file:
+        text = file.read()
+    whole = json.loads(text)
+    for content in ("", "{}", "[]", "7", '{"otherData": {}, "traceEvents": []}', text[:300]):
+        path = made("odd", content)
+        for what in ("join", "draw"):
+            assert run(what, path) == (1, "", f"trace.py: {path} is no trace of a rank\n"), content
+    missing = f"{directory}/missing"
+    assert run("draw", missing) == (1, "", f"trace.py: {missing}: No such file or directory\n")
+    calls = [event for event in whole["traceEvents"] if event["ph"] == "X"]
+    names = [event for event in whole["traceEvents"] if event["ph"] == "M"]
+    failure = {"ph": "i", "pid": whole["otherData"]["rank"], "tid": calls[0]["tid"], "name": "failed", "cat": "failure",
+               "ts": calls[0]["ts"], "s": "p", "args": {}}
+    path = made("failure", json.dumps({**whole, "traceEvents": [*names, failure]}))
+    status, drawn, _ = run("draw", path)
+    assert status == 0 and xml.etree.ElementTree.fromstring(drawn) is not None
+    path = made("nothing", json.dumps({**whole, "traceEvents": names}))
+    assert run("draw", path) == (1, "", "trace.py: there are no calls to draw\n")
+    assert run("join", path)[0] == 0
+    for span in (["--from", "5", "--to", "3"], ["--from", "1e9"], ["--to", "0"]):
+        status, drawn, told = run("draw", *span, paths[0])
+        assert (status, drawn) == (1, "") and told.startswith("trace.py: there is nothing from "), told
+
+
 def main():
     program, scenario, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with tempfile.TemporaryDirectory() as directory:
@@ -186,6 +223,8 @@ def main():
         read = [Trace(path) for path in sorted(glob.glob(f"{traces}/ring-*.json"))]
         assert len({trace.about["ring"] for trace in read}) == (1 if size > 1 else len(read))
         tool(sorted(glob.glob(f"{traces}/ring-*.json")), read)
+        if (scenario, size) == ("work", 2):
+            odd_files(sorted(glob.glob(f"{traces}/ring-*.json")), directory)
         if scenario in ("work", "many"):
             left = [name for name in os.listdir(traces) if not name.endswith(".json") and not name.startswith("stats")]
             assert not left, left

@@ -542,9 +542,10 @@ typedef struct ring_config {
   /**
    * Directory for traces; NULL: none. It is made if only its last part is missing. Each rank writes one file there,
    * ring-ID-rank-RANK.json, in Chrome's trace format: the last 10,000 calls of this group and of those split from
-   * it, with times, bytes and waits. It is written when one of them is destroyed and when one has failed, then by
-   * the first call that returns the failure, and is always whole. What can't be written at such a moment goes to
-   * the log. RING_STATUS_INVALID_CONFIG where no file can be made there when the group is created.
+   * it, with times, bytes and waits. It is written when this group or the last of them is destroyed, at most once a
+   * second when another is, and when one has failed, then by the first call that returns the failure; it is always
+   * whole. What can't be written at such a moment goes to the log. RING_STATUS_INVALID_CONFIG where no file can be
+   * made there when the group is created.
    */
   const char *trace_dir;
   /**

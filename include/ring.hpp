@@ -116,7 +116,7 @@ enum class log_level : std::int32_t {
 /** For config::flags: 16-bit floats are summed in float32; see RING_FLAG_WIDE_ACCUMULATION. */
 inline constexpr std::uint32_t wide_accumulation = RING_FLAG_WIDE_ACCUMULATION;
 /** A timeout that is never over. Any of UINT32_MAX milliseconds (49 days) or more counts as this one. */
-inline constexpr std::chrono::milliseconds infinite = std::chrono::milliseconds::max();
+inline constexpr std::chrono::milliseconds infinite = (std::chrono::milliseconds::max)();
 /** A rank that is none, for group::send_recv. */
 inline constexpr int no_rank = -1;
 
@@ -525,7 +525,7 @@ struct lengths {
 
   /* What the library is told; it refuses the count that stands for what doesn't fit, since no memory holds so many. */
   std::size_t count(std::size_t elements) const noexcept {
-    return fit ? elements : std::numeric_limits<std::size_t>::max();
+    return fit ? elements : (std::numeric_limits<std::size_t>::max)();
   }
   std::string text() const {
     return std::string(call) + ": send has " + std::to_string(send) + " elements and recv " + std::to_string(recv) +
@@ -580,9 +580,10 @@ template <class C>
 constexpr auto lasting(C &&buffer) noexcept {
   using bare = std::remove_reference_t<C>;
   static_assert(is_buffer<bare>::value, "a buffer has std::data and std::size (std::vector<bool> has not)");
+  /* A view of const elements is known by being no more than its bytes: what owns them isn't. */
   static_assert(std::is_lvalue_reference_v<C> || is_view<std::remove_cv_t<bare>>::value ||
-                    std::is_const_v<element_of<bare>>,
-                "the buffer ends before the call has written it");
+                    (std::is_const_v<element_of<bare>> && std::is_trivially_copyable_v<bare>),
+                "the buffer ends before the call does");
   return span<element_of<bare>>(std::data(buffer), std::size(buffer));
 }
 
@@ -628,7 +629,7 @@ inline bool holds(std::size_t whole, std::size_t part, int ranks) noexcept {
 }
 
 inline std::size_t plus(std::size_t a, std::size_t b) noexcept {
-  return a > std::numeric_limits<std::size_t>::max() - b ? std::numeric_limits<std::size_t>::max() : a + b;
+  return a > (std::numeric_limits<std::size_t>::max)() - b ? (std::numeric_limits<std::size_t>::max)() : a + b;
 }
 /* Elements of a buffer with these parts. */
 inline std::size_t extent(span<const std::size_t> counts, span<const std::size_t> displs) noexcept {
@@ -797,9 +798,10 @@ class [[nodiscard]] future {
   /** Waits for so long at most; whether it is done, with success or with a failure, which is reported. */
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time, report to = {}) const {
-    /* As milliseconds a longer one could wrap. */
-    const bool is_long = std::chrono::duration<double>(time) >= std::chrono::milliseconds(RING_TIMEOUT_INFINITE);
-    const auto ms = is_long ? infinite : std::chrono::ceil<std::chrono::milliseconds>(time);
+    /* More than milliseconds can count would wrap, and so would less. */
+    const std::chrono::duration<double> seconds(time);
+    const bool is_long = seconds >= std::chrono::milliseconds(RING_TIMEOUT_INFINITE), is_over = !(seconds.count() > 0);
+    const auto ms = is_long ? infinite : is_over ? infinite.zero() : std::chrono::ceil<std::chrono::milliseconds>(time);
     const ring_status_t got = ring_request_wait(request_, detail::to_ms(ms, 0));
     tell(got == RING_STATUS_PENDING ? RING_STATUS_OK : got, to);
     return got != RING_STATUS_PENDING;

@@ -26,8 +26,15 @@ LETTER = 6.2
 def read(paths):
     files = []
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            files.append(json.load(file))
+        try:
+            with open(path, encoding="utf-8") as file:
+                files.append(json.load(file))
+            if not {"ring", "rank"} <= files[-1]["otherData"].keys() or not isinstance(files[-1]["traceEvents"], list):
+                raise KeyError
+        except OSError as error:
+            sys.exit(f"trace.py: {path}: {error.strerror}")
+        except (ValueError, LookupError, TypeError, AttributeError):
+            sys.exit(f"trace.py: {path} is no trace of a rank")
     rings = sorted({file["otherData"]["ring"] for file in files})
     if len(rings) > 1:
         print(f"trace.py: files of several rings: {', '.join(rings)}", file=sys.stderr)
@@ -114,10 +121,15 @@ def legend(hues):
 
 def draw(files, first_ms, last_ms, title):
     shown = [event for file in files for event in file["traceEvents"] if event["ph"] != "M"]
+    if not shown:
+        sys.exit("trace.py: there are no calls to draw")
     begin = min(event["ts"] for event in shown)
-    finish = max(event["ts"] + event.get("dur", 0) for event in shown)
+    # A failure alone takes no time.
+    finish = max(max(event["ts"] + event.get("dur", 0) for event in shown), begin + 1)
     start = begin + (first_ms or 0) * 1000
-    end = min(finish, begin + last_ms * 1000) if last_ms else finish
+    end = finish if last_ms is None else min(finish, begin + last_ms * 1000)
+    if end <= start:
+        sys.exit(f"trace.py: there is nothing from {(start - begin) / 1000:g} ms to {(end - begin) / 1000:g} ms to draw")
     scale = (WIDTH - LEFT - RIGHT) / (end - start)
     hues, body, y = {}, [], TOP
     for file in files:

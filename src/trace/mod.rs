@@ -1,8 +1,8 @@
 //! A trace: the last calls of a rank, of the group that processes have formed and of those that were split from it,
 //! in a file of Chrome's trace format.
 //!
-//! It is kept in memory, and written when a group is destroyed and when one has failed: no call waits for a disk but
-//! the first one that returns a failure.
+//! It is kept in memory, and written when a group is destroyed (see [`REST`]) and when one has failed: no call waits for a
+//! disk but the first ones that return a failure.
 
 mod call;
 mod file;
@@ -12,9 +12,10 @@ pub use call::{Call, Underway};
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Status, os_words};
 use crate::log;
@@ -24,6 +25,9 @@ use call::{Kept, Record, nanoseconds};
 
 /// Calls of a rank that are kept, of all groups of the family together: at most 2.4 MB of memory and some 4 MB in the file.
 const MOST_CALLS: usize = 10_000;
+/// While other groups of the family are open, destroyed ones write the file no sooner after the last time: it takes some
+/// 10 ms, and a program may split and destroy groups at every step.
+const REST: Duration = Duration::from_secs(1);
 
 /// A group's part of its family's trace.
 #[derive(Clone)]
@@ -41,9 +45,11 @@ struct Family {
     /// For the next calls.
     #[allow(clippy::vec_box, reason = "calls have the boxes")]
     spare: Mutex<Vec<Box<Kept>>>,
-    /// Held while the file is written: who comes meanwhile finds it whole.
-    writing: Mutex<()>,
+    /// Held while the file is written: who comes meanwhile finds it whole. When that was done last.
+    writing: Mutex<Option<Instant>>,
     writers: Mutex<Vec<JoinHandle<()>>>,
+    /// A writer has been started that will tell all that has happened until it begins.
+    has_writer: AtomicBool,
 }
 
 /// What stays the same from the first write to the last.
@@ -105,7 +111,8 @@ impl State {
 
     /// The group that has this number.
     fn group(&mut self, number: u32) -> Option<&mut Member> {
-        self.groups.iter_mut().rfind(|group| group.number == number)
+        let at = self.groups.binary_search_by_key(&number, |group| group.number).ok()?;
+        Some(&mut self.groups[at])
     }
 
     fn record(&mut self, record: Record) {
@@ -160,6 +167,7 @@ impl Trace {
             spare: Mutex::default(),
             writing: Mutex::default(),
             writers: Mutex::default(),
+            has_writer: AtomicBool::new(false),
         };
         Trace { family: Arc::new(family), group }
     }
@@ -200,52 +208,77 @@ impl Trace {
         lock(&self.family.state).record(Record { is_refusal: true, start: record.end, ..record });
     }
 
+    /// Keeps the group's first failure.
+    fn note(&self, error: &Error, is_written: bool) {
+        let at = self.now();
+        if let Some(group) = lock(&self.family.state).group(self.group) {
+            group.failure.get_or_insert_with(|| Failure { error: error.clone(), at, is_written });
+        }
+    }
+
     /// The group has failed: writes the file, unless that has been done for this failure.
     pub fn failed(&self, error: &Error) {
-        let _writing = lock(&self.family.writing);
-        let now = self.now();
-        let is_written = {
-            let mut state = lock(&self.family.state);
-            let Some(group) = state.group(self.group) else { return };
-            let failure = Failure { error: error.clone(), at: now, is_written: false };
-            std::mem::replace(&mut group.failure.get_or_insert(failure).is_written, true)
-        };
-        if !is_written {
-            self.family.write();
-        }
+        self.note(error, false);
+        self.family.write_failures();
     }
 
     /// The same on a thread of its own, for who may not wait for a disk.
     pub fn failed_meanwhile(&self, error: &Error) {
-        let (trace, error) = (self.clone(), error.clone());
-        // Where the host has no thread left the next call or destroy does it.
-        if let Ok(writer) = sys::spawn("ring-trace", move || trace.failed(&error)) {
-            lock(&self.family.writers).push(writer);
+        self.note(error, false);
+        // Groups of a family fail together.
+        if self.family.has_writer.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let family = self.family.clone();
+        match sys::spawn("ring-trace", move || family.write_failures()) {
+            Ok(writer) => lock(&self.family.writers).push(writer),
+            // Where the host has no thread left the next call or destroy does it.
+            Err(_) => self.family.has_writer.store(false, Ordering::SeqCst),
         }
     }
 
-    /// The group has been destroyed, which may have failed before: writes the file.
+    /// The group has been destroyed, which may have failed before: writes the file, but see [`REST`].
     pub fn close(&self, failure: Option<&Error>) {
         for writer in std::mem::take(&mut *lock(&self.family.writers)) {
             let _ = writer.join();
         }
-        let _writing = lock(&self.family.writing);
-        let at = self.now();
-        if let Some(group) = lock(&self.family.state).group(self.group) {
-            group.is_open = false;
-            if let Some(error) = failure {
-                group.failure.get_or_insert(Failure { error: error.clone(), at, is_written: true });
-            }
+        failure.into_iter().for_each(|error| self.note(error, true));
+        let is_last = {
+            let mut state = lock(&self.family.state);
+            state.group(self.group).into_iter().for_each(|group| group.is_open = false);
+            // A program may leave out to destroy those that were split.
+            self.group == 0 || state.groups.iter().all(|group| !group.is_open)
+        };
+        let writing = lock(&self.family.writing);
+        if is_last || writing.is_none_or(|last| last.elapsed() >= REST) {
+            self.family.write(writing);
         }
-        self.family.write();
     }
 }
 
 impl Family {
-    fn write(&self) {
+    /// Unless all failures are in the file.
+    fn write_failures(&self) {
+        let writing = lock(&self.writing);
+        self.has_writer.store(false, Ordering::SeqCst);
+        let is_new = |group: &Member| group.failure.as_ref().is_some_and(|failure| !failure.is_written);
+        let has_new = lock(&self.state).groups.iter().any(is_new);
+        if has_new {
+            self.write(writing);
+        }
+    }
+
+    fn write(&self, mut writing: MutexGuard<'_, Option<Instant>>) {
         // A copy, so that other groups' calls go on meanwhile.
-        let state = lock(&self.state).clone();
+        let state = {
+            let mut state = lock(&self.state);
+            let failures = state.groups.iter_mut().filter_map(|group| group.failure.as_mut());
+            failures.for_each(|failure| failure.is_written = true);
+            state.clone()
+        };
         let written = file::replace(&self.path, json::text(&self.about, &state).as_bytes());
+        *writing = Some(Instant::now());
+        drop(writing);
         let (rank, path) = (self.about.rank, self.path.display());
         match written {
             Ok(()) => log::line!(Info, "rank {rank}: the trace is in {path}"),
@@ -315,6 +348,45 @@ mod tests {
         trace.close(Some(&Error::new(Status::Internal, "never seen")));
         assert!(read().contains("on purpose") && !read().contains("never seen"));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn groups_that_fail_together_are_written_by_few_threads() {
+        let folder = std::env::temp_dir().join(format!("ring-together-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let trace = Trace::new(&folder, 0, 2, Some([9; 16]));
+        let splits: Vec<_> = (0..100).map(|number| trace.of_split(number, 0, 0, 2)).collect();
+        let writing = lock(&trace.family.writing);
+        splits.iter().for_each(|split| split.failed_meanwhile(&Error::new(Status::PeerLost, "on purpose")));
+        assert_eq!(lock(&trace.family.writers).len(), 1);
+        drop(writing);
+        for writer in std::mem::take(&mut *lock(&trace.family.writers)) {
+            writer.join().unwrap();
+        }
+        let text = std::fs::read_to_string(&trace.family.path).unwrap();
+        assert_eq!(text.matches("failed: ").count(), splits.len());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn groups_that_come_and_go_do_not_write_each_time() {
+        let folder = std::env::temp_dir().join(format!("ring-rest-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let trace = Trace::new(&folder, 0, 2, Some([8; 16]));
+        let path = trace.family.path.clone();
+        let is_written_by = |closed: Trace| {
+            let _ = std::fs::remove_file(&path);
+            closed.close(None);
+            path.exists()
+        };
+        assert!(is_written_by(trace.of_split(1, 0, 0, 2)));
+        *lock(&trace.family.writing) = Some(Instant::now() + REST);
+        assert!(!is_written_by(trace.of_split(2, 0, 0, 2)));
+        *lock(&trace.family.writing) = Instant::now().checked_sub(REST);
+        assert!(is_written_by(trace.of_split(3, 0, 0, 2)));
+        *lock(&trace.family.writing) = Some(Instant::now() + REST);
+        assert!(is_written_by(trace));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

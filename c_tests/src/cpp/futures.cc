@@ -56,6 +56,8 @@ void waiting(ring::group &group) {
     double value = 0;
     auto message = group.recv_async(ring::span(&value, 1), 1);
     CHECK(!message.ready() && !message.wait_for(std::chrono::milliseconds(1)) && !message.wait_for(std::chrono::seconds(-1)));
+    /* Too little for milliseconds: wrapped they would be two hours. */
+    CHECK(!message.wait_for(std::chrono::hours::min() + std::chrono::hours(1)));
     group.barrier();
     CHECK(message.wait_for(std::chrono::hours::max()));
     CHECK(value == 2.5);

@@ -1,4 +1,20 @@
-// ring.hpp alone, as each compiler and standard sees it: every template is made once.
+// ring.hpp, as each compiler and standard sees it: every template is made once. It stands alone, but for macros that
+// other headers have, and where the standard library's are there before it and no longer protect it from them.
+#if defined(WITH_MACROS)
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <complex>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#endif
 #include <ring.hpp>
 
 #include <array>
@@ -62,3 +78,10 @@ void use(ring::group &group, std::vector<float> &in, std::array<float, 4> &out, 
   auto g = group.send_async(std::span<const float>(in), 1);
 #endif
 }
+
+#if defined(WITH_TEMPORARY)
+// Elements of a const object that is about to end are no more lasting than others.
+void use(ring::group &group, const std::vector<float> (*made)());
+
+void use(ring::group &group, const std::vector<float> (*made)()) { group.send_async(made(), 1).get(); }
+#endif
