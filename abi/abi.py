@@ -12,6 +12,7 @@ The list is that of 64-bit targets; elsewhere nothing is compared.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -139,7 +140,7 @@ class Header:
         work = Path(tempfile.mkdtemp())
         try:
             (work / "abi.c").write_text(self.program())
-            build = [os.environ.get("CC", "cc"), "-std=c11", "-o", str(work / "abi"), str(work / "abi.c")]
+            build = [*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-o", str(work / "abi"), str(work / "abi.c")]
             subprocess.run(build, check=True)
             printed = subprocess.run([work / "abi"], check=True, capture_output=True, text=True).stdout
         finally:

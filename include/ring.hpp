@@ -608,9 +608,10 @@ template <class C>
 constexpr auto lasting(C &&buffer) noexcept {
   using bare = std::remove_reference_t<C>;
   if constexpr (checked_buffer<bare>()) {
+    /* A view of const elements is known by being no more than its bytes: what owns them isn't. */
     static_assert(std::is_lvalue_reference_v<C> || is_view<std::remove_cv_t<bare>>::value ||
-                      std::is_const_v<element_of<bare>>,
-                  "the buffer ends before the call has written it");
+                      (std::is_const_v<element_of<bare>> && std::is_trivially_copyable_v<bare>),
+                  "the buffer ends before the call does");
     return span<element_of<bare>>(std::data(buffer), std::size(buffer));
   } else {
     return span<std::byte>();

@@ -1,6 +1,10 @@
 # The targets Ring::ring and Ring::ring_static for a project that has this tree as a subdirectory (add_subdirectory,
 # FetchContent): cargo builds them, as `make` does, when they are needed and the sources have changed. Crates that
 # Cargo.lock names and cargo doesn't have yet are downloaded; with all of them it needs no network.
+# Two parts of a project may each bring it: the first one's serves both.
+if(TARGET Ring::ring)
+  return()
+endif()
 get_filename_component(_ring_root "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 if(CMAKE_CROSSCOMPILING)
   message(FATAL_ERROR "libring is built for the host alone here: install it for the target, and use find_package(Ring)")

@@ -110,6 +110,8 @@ struct Lent<'a> {
     start: *mut u8,
     /// None: as much as the call's arguments say.
     len: Option<usize>,
+    /// Bytes of an element, for texts.
+    element: usize,
     lent: PhantomData<&'a ()>,
 }
 
@@ -120,15 +122,21 @@ impl<'a> Lent<'a> {
     fn part(self, start: usize, len: usize) -> Lent<'a> {
         let fits = self.len.is_none_or(|all| start <= all && len <= all - start);
         assert!(fits, "a part outside its buffer");
-        Lent { start: self.start.wrapping_add(start), len: Some(len), lent: PhantomData }
+        Lent { start: self.start.wrapping_add(start), len: Some(len), ..self }
     }
 
     /// All of it, which is so many bytes.
     fn whole(self, name: &str, bytes: usize) -> Result<Region<'a>> {
         match self.len {
-            Some(len) if len != bytes => Err(invalid(format!("{name} has {len} bytes and the call {bytes}"))),
+            Some(len) if len != bytes => Err(self.misfit(name, bytes)),
             _ => self.first(name, bytes),
         }
+    }
+
+    fn misfit(self, name: &str, bytes: usize) -> Error {
+        let element = self.element.max(1);
+        let (has, needs) = (self.len.unwrap_or(0) / element, bytes / element);
+        invalid(format!("{name} has {has} elements and needs {needs}"))
     }
 
     fn first(self, name: &str, bytes: usize) -> Result<Region<'a>> {
@@ -138,8 +146,8 @@ impl<'a> Lent<'a> {
         if self.start.is_null() {
             return Err(invalid(format!("{name} is NULL and {bytes} bytes are needed there")));
         }
-        if let Some(len) = self.len.filter(|len| *len < bytes) {
-            return Err(invalid(format!("{name} has {len} bytes and {bytes} are needed there")));
+        if self.len.is_some_and(|len| len < bytes) {
+            return Err(self.misfit(name, bytes));
         }
         if (self.start as usize).checked_add(bytes).is_none() {
             return Err(invalid(format!("{name} with {bytes} bytes goes beyond the address space")));
@@ -164,7 +172,7 @@ impl<'a> Input<'a> {
     /// A slice. A call whose count isn't the slice's is refused.
     pub fn of<T: Plain>(slice: &'a [T]) -> Input<'a> {
         let start = slice.as_ptr().cast_mut().cast();
-        Input(Lent { start, len: Some(size_of_val(slice)), lent: PhantomData })
+        Input(Lent { start, len: Some(size_of_val(slice)), element: size_of::<T>(), lent: PhantomData })
     }
 
     /// What is at a pointer; NULL is no memory.
@@ -174,13 +182,13 @@ impl<'a> Input<'a> {
     /// For all of `'a` as many bytes as a call's other arguments say are readable there, and nobody writes them
     /// but that call, where it is one in place.
     pub unsafe fn at(start: *const c_void) -> Input<'a> {
-        Input(Lent { start: start.cast_mut().cast(), len: None, lent: PhantomData })
+        Input(Lent { start: start.cast_mut().cast(), len: None, element: 1, lent: PhantomData })
     }
 
     /// An address for tests of checks, at which nothing is read.
     #[cfg(test)]
     pub fn nowhere(address: usize) -> Input<'a> {
-        Input(Lent { start: address as *mut u8, len: None, lent: PhantomData })
+        Input(Lent { start: address as *mut u8, len: None, element: 1, lent: PhantomData })
     }
 
     /// All of it; `name` is the argument's.
@@ -198,7 +206,7 @@ impl<'a> Output<'a> {
     /// A slice. A call whose count isn't the slice's is refused.
     pub fn of<T: Plain>(slice: &'a mut [T]) -> Output<'a> {
         let start = slice.as_mut_ptr().cast();
-        Output(Lent { start, len: Some(size_of_val(slice)), lent: PhantomData })
+        Output(Lent { start, len: Some(size_of_val(slice)), element: size_of::<T>(), lent: PhantomData })
     }
 
     /// What is at a pointer; NULL is no memory.
@@ -207,13 +215,13 @@ impl<'a> Output<'a> {
     ///
     /// For all of `'a` as many bytes as a call's other arguments say are the call's alone there.
     pub unsafe fn at(start: *mut c_void) -> Output<'a> {
-        Output(Lent { start: start.cast(), len: None, lent: PhantomData })
+        Output(Lent { start: start.cast(), len: None, element: 1, lent: PhantomData })
     }
 
     /// An address for tests of checks, at which nothing is written.
     #[cfg(test)]
     pub fn nowhere(address: usize) -> Output<'a> {
-        Output(Lent { start: address as *mut u8, len: None, lent: PhantomData })
+        Output(Lent { start: address as *mut u8, len: None, element: 1, lent: PhantomData })
     }
 
     /// The same memory as an input, for one call that works in place.

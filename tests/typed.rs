@@ -65,6 +65,8 @@ fn every_type_is_summed() {
             sums::<i16>(&group, i16::from, Op::Sum);
             sums::<i32>(&group, i32::from, Op::Sum);
             sums::<i64>(&group, i64::from, Op::Sum);
+            sums::<usize>(&group, usize::from, Op::Sum);
+            sums::<isize>(&group, isize::from, Op::Sum);
             sums::<f16>(&group, |v| f16::from_f32(v.into()), Op::Sum);
             sums::<bf16>(&group, |v| bf16::from_f32(v.into()), Op::Sum);
             sums::<f32>(&group, f32::from, Op::Sum);
@@ -168,8 +170,10 @@ fn lengths_that_do_not_fit_are_refused_and_take_their_number() {
             let refusal = refusal.unwrap_err();
             assert_eq!(refusal.status, Status::InvalidArgument, "{refusal}");
         }
+        let text = group.all_gather(&[1_u64; 3], &mut [0; 4]).unwrap_err().text;
+        assert_eq!(text, "all_gather, call 10: recv has 4 elements and needs 9");
         let refused = group.all_reduce(&mut short, Op::Band).unwrap_err();
-        assert_eq!((refused.status, refused.sequence), (Status::Unsupported, 10));
+        assert_eq!((refused.status, refused.sequence), (Status::Unsupported, 11));
         group.barrier().unwrap();
     });
     // Of one rank alone: the others' call of that number was good.
@@ -338,7 +342,7 @@ fn a_function_that_panics_fails_the_group_and_panics_on() {
     });
     for (rank, (panicked, later)) in outcomes.into_iter().enumerate() {
         assert_eq!(panicked, rank == 1);
-        assert_eq!((later.status, later.rank), (Status::Internal, Some(1)), "{later}");
+        assert_eq!((later.status, later.rank), (Status::Aborted, Some(1)), "{later}");
     }
 }
 

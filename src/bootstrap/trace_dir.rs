@@ -31,7 +31,8 @@ fn try_out(path: &Path) -> io::Result<()> {
     // Ranks may try at the same time, and be threads of one process.
     static TRIES: AtomicU32 = AtomicU32::new(0);
     let number = TRIES.fetch_add(1, Ordering::Relaxed);
-    let file = path.join(format!(".ring-{}-{number}", std::process::id()));
+    // A name that is as long as any trace's: its path may be too long.
+    let file = path.join(format!(".ring-{}-{number:050}", std::process::id()));
     OpenOptions::new().write(true).create_new(true).open(&file)?;
     fs::remove_file(&file)
 }
@@ -48,11 +49,20 @@ mod tests {
             assert_eq!(prepare(folder.as_os_str(), "trace_dir").unwrap(), folder);
             assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         }
+        // Names of 255 bytes, and a last one that leaves less than a trace's name of Linux's 4096.
+        let mut deep = folder.clone();
+        while deep.as_os_str().len() < 4050 {
+            deep.push("d".repeat(255.min(4050 - deep.as_os_str().len())));
+            if deep.as_os_str().len() < 4050 {
+                fs::create_dir(&deep).unwrap();
+            }
+        }
         let file = folder.join("file");
         fs::write(&file, "").unwrap();
         for (path, why) in [
             (folder.join("a/b").into_os_string(), "No such file or directory"),
             (file.into_os_string(), "not a directory"),
+            (deep.into_os_string(), "File name too long"),
             ("/proc".into(), "No such file or directory"),
             ("".into(), "RING_TRACE is empty; it must be the path of a directory"),
         ] {

@@ -169,12 +169,16 @@ pub(super) fn told(status: Status, call: &CallHeader, text: &str) -> Error {
     Error { sequence: call.sequence, ..Error::new(status, text) }
 }
 
-/// Both calls, alike on both ranks: the lower rank's first.
+/// Both calls, alike on both ranks: the lower rank's first. A refusal explains a difference where it was one rank's alone.
 fn difference(our_rank: usize, ours: &CallHeader, their_rank: usize, theirs: &CallHeader) -> String {
     let told = |rank: usize, call: &CallHeader, other: &CallHeader| {
         let Refused { sequence, status } = call.refused;
         let refusal = match Status::from_number(status) {
-            Some(status) if sequence != 0 && sequence.abs_diff(other.sequence) <= 1 => {
+            Some(status)
+                if sequence != 0
+                    && sequence != other.refused.sequence
+                    && sequence.abs_diff(other.sequence) <= 1 =>
+            {
                 format!(" after it refused its call {sequence} with {}", status.name())
             }
             _ => String::new(),
@@ -201,5 +205,10 @@ mod tests {
              rank 2 called barrier() as call 18 after it refused its call 17 with RING_STATUS_INVALID_ARGUMENT"
         );
         assert_eq!(difference(0, &barrier, 2, &late), text);
+        let other = CallHeader { count: 5, ..late };
+        assert_eq!(
+            difference(1, &late, 2, &other),
+            "rank 1 called barrier() as call 18; rank 2 called barrier() as call 18"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! A trace: the last calls of a rank, of the group that processes have formed and of those that were split from it,
 //! in a file of Chrome's trace format.
 //!
-//! It is kept in memory, and written when a group is destroyed (see [`REST`]) and when one has failed: no call waits for a
+//! It is kept in memory, and written when a group is destroyed (see `REST`) and when one has failed: no call waits for a
 //! disk but the first ones that return a failure.
 
 mod call;

@@ -82,5 +82,16 @@ elements! {
     Complex64 = Complex64,
 }
 
+#[cfg(target_pointer_width = "64")]
+elements! {
+    usize = Uint64,
+    isize = Int64,
+}
+#[cfg(target_pointer_width = "32")]
+elements! {
+    usize = Uint32,
+    isize = Int32,
+}
+
 // SAFETY: elements follow each other without a gap.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}

@@ -110,12 +110,20 @@ impl Group {
         &self.0
     }
 
-    /// Runs a call. A panic in it, of a function that reduces or of the library's own, fails the group, since the
-    /// other ranks would wait.
+    /// Runs a call; a panic in it is a fault of the library's.
     pub(super) fn checked<T>(&self, call: impl FnOnce(&Arc<Core>) -> Result<T>) -> Result<T> {
+        self.guarded(call, |core| drop(core.fail_internally("a panic in a call")))
+    }
+
+    /// Runs a call; a panic in it has the group fail in this way, since the other ranks would wait.
+    pub(super) fn guarded<T>(
+        &self,
+        call: impl FnOnce(&Arc<Core>) -> Result<T>,
+        on_panic: fn(&Core),
+    ) -> Result<T> {
         refuse_callback()?;
         self.0.check_usable()?;
-        let guard = FailsOnPanic(&self.0);
+        let guard = FailsOnPanic(&self.0, on_panic);
         let result = call(&self.0);
         std::mem::forget(guard);
         result
@@ -137,11 +145,11 @@ fn too_large(color: u32) -> Error {
 }
 
 /// Forgotten when the call has returned. Whether the thread panics doesn't tell: a destructor that runs then may call.
-struct FailsOnPanic<'g>(&'g Core);
+struct FailsOnPanic<'g>(&'g Core, fn(&Core));
 
 impl Drop for FailsOnPanic<'_> {
     fn drop(&mut self) {
-        self.0.fail_internally("a panic in a call");
+        self.1(self.0);
     }
 }
 

@@ -237,7 +237,7 @@ fn check_len<T>(name: &str, buffer: &[T], needed: usize) -> Result<()> {
     match buffer.len() == needed {
         true => Ok(()),
         false => {
-            let text = format!("{name} has {} elements and the call {needed}", buffer.len());
+            let text = format!("{name} has {} elements and needs {needed}", buffer.len());
             Err(Error::new(Status::InvalidArgument, text))
         }
     }

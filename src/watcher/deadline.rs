@@ -158,7 +158,7 @@ mod tests {
         }
         peer.send(&answer(2));
         let verdict = health.judge_collective(&call);
-        assert_eq!(verdict.text, "rank 1 has made no call since call 0; it has not made call 1");
+        assert_eq!(verdict.text, "rank 1 has made no call yet; it has not made call 1");
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             }
         };
         assert_eq!(health.round(), 2);
-        assert_eq!(surveyed.as_deref(), Some("rank 1 has made no call since call 0; it has not made call 1"));
+        assert_eq!(surveyed.as_deref(), Some("rank 1 has made no call yet; it has not made call 1"));
         assert!(health.failure().is_none());
         health.abort();
         assert_eq!(survey(), Ok(None));

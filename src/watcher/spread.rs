@@ -63,11 +63,11 @@ impl Spread {
         if first.status == Status::Mismatch || first.text.starts_with(&at) || !self.is_calling() {
             return Some(first);
         }
-        let found = match first.sequence {
-            0 => &first.text,
-            _ => &format!("in {}", first.text),
+        let failed = match first.sequence {
+            0 => "has failed:",
+            _ => "failed in",
         };
-        Some(Error { text: format!("{at}: the group failed {found}"), ..first })
+        Some(Error { text: format!("{at}: the group {failed} {}", first.text), ..first })
     }
 
     fn is_calling(&self) -> bool {
@@ -191,6 +191,7 @@ impl Spread {
         let message = self.presence.messages.first().map(|message| &message.header);
         match self.presence.call.as_ref().map(|(header, _)| header).or(message) {
             Some(header) => (format!("{header}, call {}", header.sequence), header.sequence),
+            None if self.presence.last == 0 => ("before its first call".to_owned(), 0),
             None => (format!("after call {}", self.presence.last), 0),
         }
     }

@@ -175,6 +175,7 @@ impl Jury<'_> {
                 let way = if message.sends { "to" } else { "from" };
                 format!("{name} waits in {} {way} rank {}", message.header, message.peer)
             }
+            (None, None) if presence.last == 0 => format!("{name} has made no call yet"),
             (None, None) => format!("{name} has made no call since call {}", presence.last),
         }
     }

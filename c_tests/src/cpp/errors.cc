@@ -37,12 +37,16 @@ void wrong(ring::group &group, std::vector<float> &floats) {
   group.all_reduce(constant, floats, RING_OP_SUM);
 #elif WRONG == 9  // the buffer is const
   group.all_reduce(constant, ring::op::sum);
-#elif WRONG == 10  // the buffer ends before the call has written it
+#elif WRONG == 10  // the buffer ends before the call does
   group.all_reduce(std::vector<float>(3), ring::op::sum);
 #elif WRONG == 11  // send and recv have elements of different types
   group.all_gather(scores, floats);
 #elif WRONG == 12  // a buffer is something with std::data and std::size
   group.all_reduce(one, [](float a, float b) { return a + b; });
+#elif WRONG == 13  // the buffer ends before the call does
+  // Elements of a const object that is about to end are no more lasting than others.
+  const std::vector<float> (*made)() = nullptr;
+  group.send_async(made(), 1).get();
 #endif
   (void)bits;
   (void)list;
